@@ -48,6 +48,3 @@ class EleanorFrameworkHeader(BaseDataModel):
         if found is None:
             raise ValueError("not an Eleanor header: expected ELEANOR_SYSTEM and one JSON object")
         return EleanorFrameworkHeader.model_validate_json(found.group(1))
-
-
-__all__ = ["HEADER_PATTERN", "EleanorFrameworkHeader", "SessionResourceSettings", "ValidationError"]
