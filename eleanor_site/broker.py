@@ -1,4 +1,4 @@
-"""Which broker carries the tasks: the Redis of REDIS_URL, a private Redis in ``var/``, or files (architecture.md 5.4)."""
+"""Which broker carries the tasks: REDIS_URL's, a private Redis in ``var/``, or files (architecture.md section 5.4)."""
 
 import hashlib
 import importlib.util
@@ -16,7 +16,8 @@ from django.core.exceptions import ImproperlyConfigured
 BrokerName = Literal["redis", "private redis", "files"]
 
 REDIS_SCHEMES = ("redis://", "rediss://", "redis+socket://", "unix://")
-SOCKET_PATH_BYTES = 107  # Linux allows 108 with the closing zero; macOS 104, which the fallback keeps to as well
+SOCKET_NAME = "redis.sock"
+SOCKET_PATH_BYTES = 107  # what Linux allows, without the closing zero
 
 # A task that outlives the hard time limit is dead, so its message may come again after that, not before.
 REDIS_OPTIONS = {"visibility_timeout": 3600, "socket_connect_timeout": 2, "socket_keepalive": True}
@@ -112,15 +113,21 @@ def _files(folder: Path) -> Broker:
 
 
 def _socket_path(var_dir: Path) -> Path:
-    """Return where the private Redis listens: a 0700 folder in ``var_dir``, or in the temporary one if that is too deep."""
+    """Return where the private Redis listens: in ``var_dir``, or in the temporary folder if that lies too deep."""
     folder = var_dir / "run"
-    if len(os.fsencode(folder / "redis.sock")) > SOCKET_PATH_BYTES:
+    if _too_long(folder):
         mark = hashlib.sha256(os.fsencode(var_dir.resolve())).hexdigest()[:16]
         folder = Path(tempfile.gettempdir(), f"eleanor-{mark}")
+    if _too_long(folder):
+        raise ImproperlyConfigured(f"{folder} is too long a name for a socket: set TMPDIR to a shorter folder.")
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = folder.lstat()
     # In a folder that everybody may write to, somebody else may have come first.
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise ImproperlyConfigured(f"{folder} belongs to somebody else: remove it, or set REDIS_URL or TMPDIR.")
     folder.chmod(0o700)
-    return folder / "redis.sock"
+    return folder / SOCKET_NAME
+
+
+def _too_long(folder: Path) -> bool:
+    return len(os.fsencode(folder / SOCKET_NAME)) > SOCKET_PATH_BYTES

@@ -50,7 +50,7 @@ def number(name: str, default: int, *, at_least: int = 0) -> int:
 
 
 def text(name: str, default: str, *, choices: Sequence[str] = ()) -> str:
-    """Return the text ``name`` without surrounding blanks; ``default`` when unset. Only ``choices`` if any are given."""
+    """Return the text ``name`` without surrounding blanks, one of ``choices`` if given; ``default`` when unset."""
     raw = os.environ.get(name)
     if raw is None:
         return default
