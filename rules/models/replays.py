@@ -1,0 +1,75 @@
+"""Replays and their chunks. The chunk's row decides that its result counts once (rule-engine.md section 7.4)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.utils.translation import gettext_lazy as _
+
+from eleanor_site.jobs import Work
+from eleanor_site.tenants.models import TenantModel
+
+
+class Replay(TenantModel):
+    """A run of a rule set over stored chats. What it depends on is frozen in `manifest` (JSON as text)."""
+
+    class Status(models.TextChoices):
+        QUEUED = "queued", _("Queued")
+        RUNNING = "running", _("Running")
+        DONE = "done", _("Done")
+        STOPPED = "stopped", _("Stopped")
+        INCOMPLETE = "incomplete", _("Incomplete")
+
+    title = models.CharField(max_length=200, default="", blank=True)
+    status = models.CharField(max_length=10, choices=Status, default=Status.QUEUED)
+    # Rules in order, catalogue, defaults, known prompts, versions of engine and helpers.
+    manifest = models.TextField()
+    scope = models.TextField(default="{}")
+    name_digest = models.CharField(max_length=64)
+    result_digest = models.CharField(max_length=64, default="", blank=True)
+    chunks_total = models.PositiveIntegerField(default=0)
+    chunks_done = models.PositiveIntegerField(default=0)
+    chats_total = models.PositiveIntegerField(default=0)
+    points = models.PositiveIntegerField(default=0)
+    fires = models.PositiveIntegerField(default=0)
+    counts = models.TextField(default="{}")
+    baseline = models.BooleanField(default=False)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    started_at = models.DateTimeField(null=True, blank=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=models.Q(chunks_done__lte=models.F("chunks_total")), name="replay_done_within_total"
+            ),
+        ]
+        indexes: ClassVar = [models.Index(fields=["tenant", "-id"])]
+
+    def __str__(self) -> str:
+        return self.title or f"#{self.pk}"
+
+
+class ReplayChunk(TenantModel, Work):
+    """A range of chat versions, and what the rules decided there.
+
+    `chats` is a JSON list of chat version ids as text; `result` the deflated outcome; `counts` JSON as text.
+    """
+
+    replay = models.ForeignKey(Replay, on_delete=models.CASCADE, related_name="chunks")
+    number = models.PositiveIntegerField()
+    chats = models.TextField()
+    segment = models.ForeignKey("rules.Segment", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    result = models.BinaryField(null=True, blank=True)
+    result_hash = models.CharField(max_length=64, default="", blank=True)
+    counts = models.TextField(default="{}")
+
+    class Meta:
+        ordering: ClassVar = ["number"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["replay", "number"], name="replay_chunk_once")]
+
+    def __str__(self) -> str:
+        return f"{self.replay_id}/{self.number}"
