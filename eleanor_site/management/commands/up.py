@@ -27,7 +27,7 @@ PORTS = range(1, 65536)
 
 class Command(BaseCommand):
     help = "Start everything on this machine: database, demo data, broker, worker and web. Ctrl-C stops it."
-    requires_system_checks: list[str] = []  # `migrate` runs those that concern it, the suite all of them
+    requires_system_checks = ()  # `migrate` runs those that concern it, the suite all of them
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--port", type=int, default=8000, help="port of the web server (default: 8000)")
