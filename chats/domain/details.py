@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import AwareDatetime, Field
 
 from chats.domain.base import BaseDataModel
 
@@ -40,7 +39,7 @@ class MessageDetails(BaseDataModel):
     result_status: ResultStatus | None = None
     exit_code: int | None = None
     nudge_code: str | None = None
-    created_at: datetime | None = None
+    created_at: AwareDatetime | None = None
     model: str | None = None
     usage: dict[str, Any] | None = None
     parts: list[dict[str, Any]] | None = None

@@ -1,0 +1,287 @@
+"""A chat while it is being read: messages are added in order, and the same things are counted for every format."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from chats.domain.details import MessageDetails, OfferedTool, ResultStatus, ToolCall
+from chats.domain.formats.cleaning import Cleaner
+from chats.domain.formats.foreign_nudges import DEFAULT_CODES, RALPH, foreign_nudge
+from chats.domain.formats.limits import ImportOptions
+from chats.domain.formats.parts import Content, read_content
+from chats.domain.formats.problems import ImportReport, LimitPassed, Place, ReadingProblem
+from chats.domain.formats.values import mapping, mappings, shown, text
+from chats.domain.formats.vocabulary import KNOWN_ROLES, canonical_role, finish_reason
+from chats.domain.header import EleanorFrameworkHeader
+from chats.domain.messages import CanonicalChat, CanonicalMessage
+from chats.domain.record import ChatRecord
+
+
+@dataclass(slots=True)
+class Reading:
+    """What a reader needs besides the records: options, the report, the cleaner, and the place at hand."""
+
+    options: ImportOptions
+    report: ImportReport
+    cleaner: Cleaner
+    place: Place
+
+
+@dataclass(slots=True)
+class Call:
+    """A call as found. `arguments` is an object, text that may be JSON, or null for none."""
+
+    id: str | None
+    name: str
+    arguments: Any = None
+
+
+class ChatDraft:
+    """Collects one chat. Raises LimitPassed for a message or a chat that is too large."""
+
+    def __init__(self, reading: Reading, source_format: str) -> None:
+        self.reading = reading
+        self.source_format = source_format
+        self.messages: list[CanonicalMessage] = []
+        self.details: list[MessageDetails] = []
+        self.external_id: str | None = None
+        self.identity_by_content = False
+        self.title: str | None = None
+        self.tools: list[OfferedTool] | None = None
+        self.step_budget: int | None = None
+        self.chat_type: str | None = None
+        self.header: EleanorFrameworkHeader | None = None
+        self.metadata: dict[str, Any] = {}
+        self._answered = False
+        self._renamed: dict[str, deque[str]] = defaultdict(deque)
+        self._nudge_codes = reading.options.nudge_codes if reading.options.nudge_codes is not None else DEFAULT_CODES
+
+    def __len__(self) -> int:
+        return len(self.messages)
+
+    def add(
+        self,
+        role: str,
+        content: str | Content,
+        *,
+        name: str | None = None,
+        tool_call_id: str | None = None,
+        calls: list[Call] | None = None,
+        reasoning: str | None = None,
+        finish: str | None = None,
+        created_at: datetime | None = None,
+        model: str | None = None,
+        usage: dict[str, Any] | None = None,
+        parts: list[dict[str, Any]] | None = None,
+        status: ResultStatus | None = None,
+        exit_code: int | None = None,
+        few_shot: bool = False,
+        ref: str | None = None,
+    ) -> int:
+        """Add a message and give its index. Roles and finish reasons may be those of the source."""
+        index = len(self.messages)
+        limits = self.reading.options.limits
+        if index >= limits.messages:
+            raise LimitPassed("messages", limits.messages)
+        if isinstance(content, Content):
+            reasoning = reasoning or content.thinking
+            parts = content.parts or parts
+            content = content.text
+        self._weigh(content, index)
+        kind = canonical_role(role)
+        if kind not in KNOWN_ROLES:
+            self.reading.report.unknown_roles[kind] += 1
+        given: dict[str, Any] = {}
+        if calls:
+            given["tool_calls"] = self._calls(calls, index)
+        if reasoning:
+            self._weigh(reasoning, index)
+            given["reasoning"] = reasoning
+        if finish is not None:
+            given["finish_reason_raw"] = finish
+            given["finish_reason"] = finish_reason(finish)
+        if status is not None:
+            given["result_status"] = status
+        if exit_code is not None:
+            given["exit_code"] = exit_code
+        if created_at is not None:
+            given["created_at"] = created_at
+        if model is not None:
+            given["model"] = model
+        if usage:
+            given["usage"] = usage
+        if parts:
+            given["parts"] = parts
+        if ref is not None:
+            given["source_ref"] = ref
+        if kind == "user" and self._answered and not few_shot and (code := self._nudge(content)):
+            given["nudge_code"] = code
+            self.reading.report.nudges[code] += 1
+        if kind == "assistant":
+            self._answered = True
+        if tool_call_id is not None and kind == "tool" and self._renamed.get(tool_call_id):
+            tool_call_id = self._renamed[tool_call_id].popleft()
+        self.messages.append(
+            CanonicalMessage(content=content, role=kind, name=name, tool_call_id=tool_call_id, fewshot_example=few_shot)
+        )
+        self.details.append(MessageDetails(**given))
+        return index
+
+    def add_parts(self, role: str, value: Any, **given: Any) -> int:
+        """Add a message whose content may be text, null or a list of parts."""
+        unknown: list[str] = []
+        content = read_content(value, unknown)
+        for field in unknown:
+            self.reading.report.note_unknown_field(field)
+        return self.add(role, content, **given)
+
+    def extend_answer(self, index: int, content: str = "", calls: list[Call] | None = None) -> None:
+        """Go on with an answer that is already there: texts joined by a newline, calls appended."""
+        message, details = self.messages[index], self.details[index]
+        if content:
+            message.content = f"{message.content}\n{content}" if message.content else content
+            self._weigh(message.content, index)
+        if calls:
+            details.tool_calls.extend(self._calls(calls, index, details.tool_calls))
+
+    def _calls(self, calls: list[Call], index: int, earlier: list[ToolCall] | None = None) -> list[ToolCall]:
+        """Calls with ids that are unique in the message; arguments that are no JSON object are kept as text."""
+        made: list[ToolCall] = []
+        used = {c.id for c in earlier or []}
+        for n, call in enumerate(calls, len(used)):
+            call_id = call.id or f"call-{index}-{n}"
+            if call_id in used:
+                renamed = f"call-{index}-{n}"
+                queue = self._renamed[call_id]
+                if not queue:
+                    queue.append(call_id)
+                queue.append(renamed)
+                call_id = renamed
+            used.add(call_id)
+            made.append(self._call(call_id, call, index))
+        return made
+
+    def _call(self, call_id: str, call: Call, index: int) -> ToolCall:
+        arguments = call.arguments
+        if arguments is None:
+            arguments = {}
+        if isinstance(arguments, str):
+            self._weigh(arguments, index)
+            parsed = self.reading.cleaner.parse_object(arguments)
+            if parsed is None:
+                self._not_json(index)
+                return ToolCall(id=call_id, name=call.name, arguments_raw=arguments)
+            arguments = parsed
+        if isinstance(arguments, dict):
+            return ToolCall.model_construct(id=call_id, name=call.name, arguments=arguments, arguments_raw=None)
+        self._not_json(index)
+        return ToolCall(id=call_id, name=call.name, arguments_raw=shown(arguments))
+
+    def _not_json(self, index: int) -> None:
+        self.reading.report.arguments_not_json.add(self._place(index))
+
+    def _place(self, index: int) -> Place:
+        here = self.reading.place
+        return Place(here.member, here.line, here.index, f"messages[{index}]")
+
+    def _weigh(self, content: str, index: int) -> None:
+        most = self.reading.options.limits.message_bytes
+        if len(content) * 4 > most and len(content.encode("utf-8", "replace")) > most:
+            raise LimitPassed("message_bytes", most, f"messages[{index}]")
+
+    def _nudge(self, content: str) -> str | None:
+        code = foreign_nudge(content, self._nudge_codes)
+        if code is not None or RALPH not in self._nudge_codes:
+            return code
+        first = next((m for m in self.messages if m.role == "user" and not m.fewshot_example), None)
+        return RALPH if first is not None and first.content == content and content else None
+
+    def record(self) -> ChatRecord:
+        """The finished chat, with what doesn't fit together counted. Raises ReadingProblem when it has no messages."""
+        if not self.messages:
+            raise ReadingProblem("no_messages")
+        self._count_orphans()
+        chat = CanonicalChat.model_construct(
+            messages=self.messages, ai_name=None, ai_role="assistant", human_role="user", system_role="system"
+        )
+        return ChatRecord.model_construct(
+            chat=chat,
+            details=self.details,
+            tools=self.tools,
+            step_budget=self.step_budget,
+            require_delivery=None,
+            audit_mode=None,
+            chat_type=self.chat_type,
+            header=self.header,
+            external_id=self.external_id,
+            identity_by_content=self.identity_by_content,
+            title=self.title,
+            source_format=self.source_format,
+            metadata=self.metadata,
+        )
+
+    def _count_orphans(self) -> None:
+        count_orphans(self.messages, self.details, self.reading.report, self._place)
+
+
+def count_orphans(
+    messages: list[CanonicalMessage], details: list[MessageDetails], report: ImportReport, place: Any
+) -> None:
+    """Results that belong to no earlier call and calls that no result belongs to.
+
+    A result belongs to the nearest earlier call with its id (canonical-chat.md section 5).
+    """
+    latest: dict[str, tuple[int, int]] = {}
+    open_calls: dict[tuple[int, int], int] = {}
+    for i, (message, known) in enumerate(zip(messages, details, strict=True)):
+        for n, call in enumerate(known.tool_calls):
+            latest[call.id] = (i, n)
+            open_calls[(i, n)] = i
+        if message.role != "tool":
+            continue
+        call_at = latest.get(message.tool_call_id) if message.tool_call_id is not None else None
+        if call_at is None:
+            report.results_without_call.add(place(i))
+        else:
+            open_calls.pop(call_at, None)
+    for i in open_calls.values():
+        report.calls_without_result.add(place(i))
+
+
+def offered_tools(value: Any, cleaner: Cleaner) -> list[OfferedTool] | None:
+    """Tools in any of the usual forms: OpenAI functions, bare objects, names, JSON text of a list; None if unknown."""
+    if isinstance(value, str):
+        value = cleaner.parse_if_json(value)
+    if isinstance(value, dict):
+        value = [value]
+    if not isinstance(value, list):
+        return None
+    found: list[OfferedTool] = []
+    for tool in value:
+        if isinstance(tool, str):
+            nested = cleaner.parse_if_json(tool)
+            if isinstance(nested, dict):
+                found.extend(_tools_of(nested))
+            elif tool:
+                found.append(OfferedTool(name=tool))
+        elif isinstance(tool, dict):
+            found.extend(_tools_of(tool))
+    return found
+
+
+def _tools_of(tool: dict[str, Any]) -> list[OfferedTool]:
+    """One object may declare one function, or several (Gemini)."""
+    for key in ("functionDeclarations", "function_declarations"):
+        if isinstance(tool.get(key), list):
+            return [t for d in mappings(tool[key]) for t in _tools_of(d)]
+    function = mapping(tool.get("function")) or tool
+    name = text(function.get("name")) or text(tool.get("name")) or text(tool.get("type"))
+    if name is None:
+        return []
+    for key in ("parameters", "input_schema", "inputSchema", "parameters_json_schema", "parametersJsonSchema"):
+        if isinstance(function.get(key), dict):
+            return [OfferedTool(name=name, description=text(function.get("description")), parameters=function[key])]
+    return [OfferedTool(name=name, description=text(function.get("description")))]

@@ -1,0 +1,347 @@
+"""OpenAI chat messages: requests, logs, exchanges, bare lists (import-formats.md section 4, 1 and 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from chats.domain.formats.documents import Document, Head
+from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
+from chats.domain.formats.parts import Content, read_content, read_part
+from chats.domain.formats.problems import Problem, ReadingProblem
+from chats.domain.formats.reading_rows import Item, read_rows, share
+from chats.domain.formats.values import at, label, mapping, mappings, moment, sequence, shown, text
+from chats.domain.formats.vocabulary import ROLES
+from chats.domain.record import ChatRecord
+
+FORMAT: Final = "openai-chat"
+EXAMPLE_ROLES: Final = {"example_user": "user", "example_assistant": "assistant"}
+MESSAGE_KEYS: Final = frozenset(
+    {
+        "role",
+        "content",
+        "name",
+        "tool_calls",
+        "tool_call_id",
+        "function_call",
+        "reasoning_content",
+        "reasoning",
+        "refusal",
+        "finish_reason",
+        "annotations",
+        "audio",
+        "id",
+        "type",
+        "created_at",
+        "timestamp",
+        "model",
+        "usage",
+        "weight",
+        "cache_control",
+        "provider_specific_fields",
+        "thinking_blocks",
+    }
+)
+REQUEST_SETTINGS: Final = frozenset({"model", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed"})
+_ANTHROPIC_BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+_OTHER_FORMATS: Final = frozenset(
+    {"trajectory_format", "projectHash", "sessionId", "simulations", "chat_messages", "mapping", "schema_version"}
+)
+
+
+def recognise(head: Head) -> float:
+    """A list of role/content messages, an object with one, an exchange, or a completion."""
+    if head.rows and all(is_message(r) for r in head.rows):
+        return 1.0
+    if head.rows and all(isinstance(r, list) and r and all(is_message(m) for m in r[:5]) for r in head.rows):
+        return 1.0
+    return share(head, _fits)
+
+
+def is_message(value: Any) -> bool:
+    """Whether an object is a chat message of this form and not of one that looks like it."""
+    if not isinstance(value, dict) or not isinstance(value.get("role"), str):
+        return False
+    if "content" not in value and "tool_calls" not in value and "function_call" not in value:
+        return False
+    if "parts" in value or "toolInvocations" in value:
+        return False
+    if isinstance(value.get("content"), list):
+        return not any(mapping(p).get("type") in _ANTHROPIC_BLOCKS for p in value["content"])
+    return True
+
+
+def _fits(row: dict[str, Any]) -> bool:
+    if row.keys() & _OTHER_FORMATS:
+        return False
+    if row.get("object") == "chat.completion":
+        return True
+    if "exchanges" in row:
+        pairs = mappings(row["exchanges"])
+        return bool(pairs) and any(_fits_request(mapping(p.get("request"))) for p in pairs)
+    if isinstance(row.get("request"), dict) and "messages" in row["request"]:
+        return _fits_request(row["request"])
+    return _fits_request(row)
+
+
+def _fits_request(row: dict[str, Any]) -> bool:
+    messages = row.get("messages")
+    if not isinstance(messages, list) or not messages:
+        return False
+    if "system" in row or at(row, "response", "type") == "message":
+        return False
+    return all(is_message(m) for m in messages)
+
+
+def read(document: Document, reading: Reading) -> Iterator[Item]:
+    """One chat a record; exchanges that continue each other are one chat; a list of messages is one chat."""
+    head = document.head
+    if head.rows and all(is_message(r) for r in head.rows):
+        yield from read_messages_file(document, reading, FORMAT)
+        return
+    chain = Exchanges(reading, FORMAT)
+    yield from read_rows(document.rows(), reading, lambda row: _convert(row, reading, chain))
+    yield from chain.finish()
+
+
+def read_messages_file(document: Document, reading: Reading, source_format: str) -> Iterator[Item]:
+    """The records of the file are the messages of one chat."""
+    draft = ChatDraft(reading, source_format)
+
+    def add(row: Any) -> Iterator[Item]:
+        reading.place = document.place
+        add_message(draft, mapping(row))
+        return iter(())
+
+    for item in read_rows(document.rows(), reading, add):
+        yield Problem(item.code, item.place, item.args, chat_lost=False) if isinstance(item, Problem) else item
+    reading.place = document.place
+    if len(draft):
+        yield draft.record()
+    else:
+        yield Problem("no_messages", document.place)
+
+
+def _convert(row: Any, reading: Reading, chain: Exchanges) -> Iterator[Item]:
+    if isinstance(row, list):
+        yield chat_of(row, reading, FORMAT)
+        return
+    if not isinstance(row, dict):
+        raise ReadingProblem("wrong_type", expected="object", found=type(row).__name__)
+    if "exchanges" in row:
+        own = Exchanges(reading, FORMAT)
+        for pair in mappings(row["exchanges"]):
+            yield from own.add(mapping(pair.get("request")), pair.get("response"))
+        yield from own.finish()
+        return
+    if isinstance(row.get("request"), dict) and "messages" in row["request"]:
+        yield from chain.add(row["request"], row.get("response"))
+        return
+    if row.get("object") == "chat.completion" and "messages" not in row:
+        yield from completed({}, row, reading, FORMAT)
+        return
+    yield from completed(row, row.get("response", row.get("completion")), reading, FORMAT)
+
+
+class Exchanges:
+    """Requests of one run, in order. Each holds the history so far; one that starts otherwise is another chat."""
+
+    def __init__(self, reading: Reading, source_format: str) -> None:
+        self._reading = reading
+        self._format = source_format
+        self._request: dict[str, Any] | None = None
+        self._response: Any = None
+        self._place = reading.place
+
+    def add(self, request: dict[str, Any], response: Any) -> Iterator[Item]:
+        """Take in the next exchange; gives the chat before it when this one doesn't continue it."""
+        if self._request is not None and not begins_with(request.get("messages"), self._request.get("messages")):
+            yield from self.finish()
+        self._request, self._response, self._place = request, response, self._reading.place
+
+    def finish(self) -> Iterator[Item]:
+        if self._request is None:
+            return
+        here, self._reading.place = self._reading.place, self._place
+        request, self._request = self._request, None
+        try:
+            yield from completed(request, self._response, self._reading, self._format)
+        except ReadingProblem as problem:
+            yield problem.at(self._place)
+        self._reading.place = here
+
+
+def begins_with(later: Any, earlier: Any) -> bool:
+    """Whether a list of messages starts with another, by role and text."""
+    first, second = sequence(earlier), sequence(later)
+    return len(second) >= len(first) and all(_gist(a) == _gist(b) for a, b in zip(first, second, strict=False))
+
+
+def _gist(message: Any) -> tuple[Any, str]:
+    known = mapping(message)
+    return known.get("role"), read_content(known.get("content")).text.strip()
+
+
+def completed(request: dict[str, Any], response: Any, reading: Reading, source_format: str) -> Iterator[ChatRecord]:
+    """A request's messages with the first answer appended; further answers are alternatives."""
+    choices = mappings(mapping(response).get("choices"))
+    count = len(choices) if reading.options.all_branches else 1
+    reading.report.other_branches += max(0, len(choices) - 1)
+    if response is not None and not choices:
+        reading.report.note_unknown_field("response")
+    for n in range(max(1, count)):
+        draft = ChatDraft(reading, source_format)
+        fill_request(draft, request)
+        if n < len(choices):
+            add_choice(draft, mapping(response), choices[n])
+        if n > 0:
+            draft.identity_by_content = True
+        yield draft.record()
+
+
+def fill_request(draft: ChatDraft, request: dict[str, Any]) -> None:
+    """Messages, offered tools and settings of a request or a log row."""
+    draft.tools = offered_tools(request.get("tools", request.get("functions")), draft.reading.cleaner)
+    for key in ("id", "uuid", "conversation_id", "thread_id"):
+        if draft.external_id is None:
+            draft.external_id = label(request.get(key))
+    draft.title = text(request.get("title"))
+    for key in REQUEST_SETTINGS:
+        if isinstance(request.get(key), (str, int, float)):
+            draft.metadata[key] = request[key]
+    if isinstance(request.get("metadata"), dict):
+        draft.metadata.update(request["metadata"])
+    for i, message in enumerate(sequence(request.get("messages"))):
+        if not isinstance(message, dict):
+            raise ReadingProblem("wrong_type", path=f"messages[{i}]", expected="object", found=type(message).__name__)
+        add_message(draft, message)
+
+
+def chat_of(messages: list[Any], reading: Reading, source_format: str) -> ChatRecord:
+    draft = ChatDraft(reading, source_format)
+    fill_request(draft, {"messages": messages})
+    return draft.record()
+
+
+def add_choice(draft: ChatDraft, response: dict[str, Any], choice: dict[str, Any]) -> None:
+    """The answer of a completion, with its finish reason, model, token counts and time."""
+    message = mapping(choice.get("message")) or mapping(choice.get("delta"))
+    if not message and isinstance(choice.get("text"), str):
+        message = {"content": choice["text"]}
+    add_message(
+        draft,
+        {"role": "assistant", **message},
+        finish=text(choice.get("finish_reason")),
+        model=text(response.get("model")),
+        usage=mapping(response.get("usage")) or None,
+        created=response.get("created"),
+    )
+
+
+def add_message(
+    draft: ChatDraft,
+    message: dict[str, Any],
+    *,
+    finish: str | None = None,
+    model: str | None = None,
+    usage: dict[str, Any] | None = None,
+    created: Any = None,
+) -> int:
+    """Add one message of this form and give its index."""
+    index = len(draft)
+    draft.reading.report.note_unknown_fields(message, MESSAGE_KEYS, "messages[].")
+    role = label(message.get("role")) or "assistant"
+    name = label(message.get("name"))
+    content, calls = read_parts(draft, message)
+    calls += read_calls(message)
+    if isinstance(message.get("function_call"), dict):
+        function = message["function_call"]
+        calls.append(Call(f"fc-{index}", label(function.get("name")) or "unknown", function.get("arguments")))
+    tool_call_id = label(message.get("tool_call_id"))
+    kind = ROLES.get(role, role)
+    if role == "function" and tool_call_id is None:
+        tool_call_id = open_function_call(draft)
+    few_shot = kind == "system" and name in EXAMPLE_ROLES
+    return draft.add(
+        EXAMPLE_ROLES[name] if few_shot and name is not None else role,
+        content,
+        name=name,
+        tool_call_id=tool_call_id,
+        calls=calls if kind == "assistant" else None,
+        reasoning=reasoning_of(message) if kind == "assistant" else None,
+        finish=finish or text(message.get("finish_reason")),
+        created_at=moment(created if created is not None else message.get("created_at", message.get("timestamp"))),
+        model=model or text(message.get("model")),
+        usage=usage or mapping(message.get("usage")) or None,
+        few_shot=few_shot,
+        ref=f"messages/{index}",
+    )
+
+
+def read_parts(draft: ChatDraft, message: dict[str, Any]) -> tuple[Content, list[Call]]:
+    """Content of any kind; parts `tool_call` hold calls as JSON."""
+    unknown: list[str] = []
+    calls: list[Call] = []
+    value = message.get("content")
+    if not isinstance(value, list):
+        content = read_content(value, unknown)
+    else:
+        content = Content()
+        for part in value:
+            kind = mapping(part).get("type")
+            if kind in ("tool_call", "tool_calls", "function_call"):
+                calls.extend(_calls_in_part(draft, part))
+            elif kind in ("tool_result", "tool_response", "function_response") and "value" in part:
+                content.add_text(shown(part["value"]))
+            else:
+                read_part(content, part, unknown)
+    if not content.texts and isinstance(message.get("refusal"), str):
+        content.add_text(message["refusal"])
+    if isinstance(message.get("audio"), dict):
+        content.add_placeholder("audio", message["audio"])
+    for field in unknown:
+        draft.reading.report.note_unknown_field(f"messages[].{field}")
+    return content, calls
+
+
+def _calls_in_part(draft: ChatDraft, part: dict[str, Any]) -> list[Call]:
+    value = part.get("value", part.get("tool_call", part.get("function", part)))
+    if isinstance(value, str):
+        parsed = draft.reading.cleaner.parse_if_json(value)
+        if isinstance(parsed, str):
+            return [Call(None, "unknown", value)]
+        value = parsed
+    return [call_of(v) for v in (value if isinstance(value, list) else [value]) if isinstance(v, dict)]
+
+
+def call_of(value: dict[str, Any]) -> Call:
+    """A call in one of the usual spellings."""
+    function = mapping(value.get("function")) or mapping(value.get("custom")) or value
+    name = label(function.get("name")) or label(value.get("name")) or "unknown"
+    if isinstance(value.get("function"), str):
+        name = value["function"]
+    for key in ("arguments", "args", "parameters", "input"):
+        if key in function:
+            return Call(label(value.get("id")) or label(value.get("tool_call_id")), name, function[key])
+    return Call(label(value.get("id")), name, None)
+
+
+def read_calls(message: dict[str, Any]) -> list[Call]:
+    return [call_of(c) for c in mappings(message.get("tool_calls"))]
+
+
+def reasoning_of(message: dict[str, Any]) -> str | None:
+    for key in ("reasoning_content", "reasoning", "thinking"):
+        value = message.get(key)
+        if isinstance(value, str) and value:
+            return value
+        if isinstance(value, dict) and (found := text(value.get("content")) or text(value.get("text"))):
+            return found
+    return None
+
+
+def open_function_call(draft: ChatDraft) -> str | None:
+    """The id of the legacy call that the message before made."""
+    if not draft.messages or not draft.details[-1].tool_calls:
+        return None
+    return draft.details[-1].tool_calls[-1].id

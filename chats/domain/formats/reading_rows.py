@@ -1,0 +1,51 @@
+"""Going through records so that a bad one costs only itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from chats.domain.formats.documents import Document, Head, Row
+from chats.domain.formats.drafts import Reading
+from chats.domain.formats.problems import Problem, ReadingProblem
+from chats.domain.record import ChatRecord
+
+type_errors = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+Item = ChatRecord | Problem
+
+
+def read_rows(
+    rows: Iterable[Row | Problem], reading: Reading, convert: Callable[[Any], Iterable[Item]]
+) -> Iterator[Item]:
+    """What `convert` makes of each record, problems in their places. A passed limit ends the file."""
+    for row in rows:
+        if isinstance(row, Problem):
+            yield row
+            continue
+        reading.place = row.place
+        try:
+            yield from convert(row.value)
+        except ReadingProblem as problem:
+            yield problem.at(row.place)
+            if problem.stops_file:
+                return
+        except type_errors as error:
+            yield Problem("unreadable", row.place, {"reason": f"{type(error).__name__}: {error}"[:200]})
+
+
+def read_whole(document: Document, reading: Reading, convert: Callable[[list[Any]], Iterable[Item]]) -> Iterator[Item]:
+    """One chat from all records of a file: `convert` gets them in a list; bad records are problems first."""
+    values: list[Any] = []
+    for row in document.rows():
+        if isinstance(row, Problem):
+            yield Problem(row.code, row.place, row.args, chat_lost=False)
+        else:
+            values.append(row.value)
+    yield from read_rows([Row(values, document.place)], reading, convert)
+
+
+def share(head: Head, fits: Callable[[dict[str, Any]], bool]) -> float:
+    """The share of the first records that fit; anything but an object doesn't."""
+    if not head.rows:
+        return 0.0
+    return sum(isinstance(r, dict) and fits(r) for r in head.rows) / len(head.rows)

@@ -1,0 +1,37 @@
+"""The formats in the order in which they are tried (import-formats.md section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from chats.domain.formats import eleanor_chat, openai_chat, swe_agent, tau_bench
+from chats.domain.formats.documents import Document, Head
+from chats.domain.formats.drafts import Reading
+from chats.domain.formats.reading_rows import Item
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format: `recognise` gives the share of the first records that fit, `read` gives chats and problems."""
+
+    id: str
+    label: str
+    need: Literal["A", "B", "C"]
+    recognise: Callable[[Head], float]
+    read: Callable[[Document, Reading], Iterator[Item]]
+
+
+FORMATS: Final[tuple[Format, ...]] = (
+    Format("openai-chat", "OpenAI chat messages", "A", openai_chat.recognise, openai_chat.read),
+    Format("tau-bench", "tau-bench results", "B", tau_bench.recognise, tau_bench.read),
+    Format("swe-agent", "SWE-agent trajectory", "B", swe_agent.recognise, swe_agent.read),
+    Format("eleanor-chat", "Eleanor chat", "B", eleanor_chat.recognise, eleanor_chat.read),
+)
+BY_ID: Final = {f.id: f for f in FORMATS}
+
+
+def recognised(head: Head) -> Format | None:
+    """The first format that more than half of the first records fit."""
+    return next((f for f in FORMATS if f.recognise(head) > 0.5), None)

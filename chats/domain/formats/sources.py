@@ -1,0 +1,203 @@
+"""An upload as a stream of chats and problems."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import IO, Any
+
+from chats.domain.exchange import header_in
+from chats.domain.formats.cleaning import Cleaner
+from chats.domain.formats.containers import (
+    DAMAGED,
+    Archive,
+    ByteSource,
+    first_bytes,
+    is_zip,
+    open_archive,
+    source_of,
+    unpacked,
+)
+from chats.domain.formats.documents import Document
+from chats.domain.formats.drafts import Reading
+from chats.domain.formats.identity import content_hash
+from chats.domain.formats.limits import ImportOptions
+from chats.domain.formats.problems import ImportReport, Place, Problem, ReadingProblem
+from chats.domain.formats.register import BY_ID, Format, recognised
+from chats.domain.record import ChatRecord
+
+_NO_CONVERSATIONS = frozenset({"unknown_format", "not_json", "empty_file"})
+_NEVER_READ = frozenset({"user.json", "users.json"})
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A chat or a problem, and where it stands."""
+
+    item: ChatRecord | Problem
+    place: Place
+
+    @property
+    def record(self) -> ChatRecord | None:
+        return self.item if isinstance(self.item, ChatRecord) else None
+
+    @property
+    def problem(self) -> Problem | None:
+        return self.item if isinstance(self.item, Problem) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Detection:
+    """What an upload is. `format` is None when nothing fits or the upload can't be read; `problem` says why."""
+
+    format: str | None
+    container: tuple[str, ...]
+    problem: Problem | None = None
+
+
+class Source:
+    """One upload. Iterating gives every chat and problem in order and fills `report`; iterate once."""
+
+    def __init__(self, upload: str | os.PathLike[str] | IO[bytes], forced: Format | None, options: ImportOptions):
+        self.options = options
+        self.report = ImportReport()
+        self._forced = forced
+        self._upload = upload
+        self._hashes: dict[str, str] = {}
+
+    @cached_property
+    def detection(self) -> Detection:
+        """Format and container, judged by content. In an archive the first member that holds conversations counts."""
+        container: tuple[str, ...] = ()
+        problem: Problem | None = None
+        try:
+            source, container = unpacked(source_of(self._upload), self.options.limits)
+            if not is_zip(first_bytes(source)):
+                document = self._document(source, ImportReport())
+                return Detection(self._format_of(document).id, (*container, *_shape(document)))
+            container = (*container, "zip")
+            archive = open_archive(source, self.options.limits)
+            for member in archive.members:
+                try:
+                    inner, layers = unpacked(member, self.options.limits)
+                    document = self._document(inner, ImportReport())
+                    return Detection(self._format_of(document).id, (*container, *layers, *_shape(document)))
+                except ReadingProblem as found:
+                    problem = problem or found.at(Place(member=member.member))
+                except DAMAGED as error:
+                    problem = problem or Problem("damaged_archive", Place(member=member.member), {"reason": str(error)})
+        except ReadingProblem as found:
+            problem = found.at(Place())
+        except DAMAGED as error:
+            problem = Problem("damaged_archive", Place(), {"reason": str(error)})
+        return Detection(None, container, problem)
+
+    @property
+    def format(self) -> str | None:
+        return self.detection.format
+
+    @property
+    def container(self) -> tuple[str, ...]:
+        return self.detection.container
+
+    def __iter__(self) -> Iterator[Located]:
+        for located in self._items():
+            if isinstance(located.item, Problem):
+                self.report.note_problem(located.item)
+            else:
+                self._finish(located.item)
+            yield located
+
+    def _finish(self, record: ChatRecord) -> None:
+        calls = sum(len(d.tool_calls) for d in record.details)
+        self.report.take(len(record.chat.messages), calls)
+        if record.header is None:
+            record.header = header_in(record.chat)
+        if record.external_id is None or record.identity_by_content:
+            return
+        key, digest = f"{record.source_format}:{record.external_id}", content_hash(record)
+        if self._hashes.setdefault(key, digest) != digest:
+            record.identity_by_content = True
+            self.report.ids_used_twice += 1
+
+    def _items(self) -> Iterator[Located]:
+        try:
+            source, _ = unpacked(source_of(self._upload), self.options.limits)
+            if not is_zip(first_bytes(source)):
+                yield from self._read(source)
+                return
+            archive = open_archive(source, self.options.limits)
+        except ReadingProblem as found:
+            yield _located(found.at(Place()))
+            return
+        except DAMAGED as error:
+            yield _located(Problem("damaged_archive", Place(), {"reason": str(error)}))
+            return
+        yield from self._read_archive(archive)
+
+    def _read_archive(self, archive: Archive) -> Iterator[Located]:
+        self.report.members_passed_over += archive.passed_over
+        for problem in archive.refused:
+            yield _located(problem)
+        for member in archive.members:
+            place = Place(member=member.member)
+            if (member.member or "").rsplit("/", 1)[-1] in _NEVER_READ:
+                self.report.members_passed_over += 1
+                continue
+            try:
+                inner, _ = unpacked(member, self.options.limits)
+                if is_zip(first_bytes(inner)):
+                    raise ReadingProblem("nested_archive", name=member.member or "")
+                yield from self._read(inner)
+            except ReadingProblem as found:
+                if found.code in _NO_CONVERSATIONS:
+                    self.report.members_passed_over += 1
+                    continue
+                yield _located(found.at(place))
+            except DAMAGED as error:
+                yield _located(Problem("damaged_archive", place, {"reason": str(error)}))
+
+    def _read(self, source: ByteSource) -> Iterator[Located]:
+        """Raises ReadingProblem only before the first chat."""
+        document = self._document(source, self.report)
+        found = self._format_of(document)
+        reading = Reading(self.options, self.report, document.cleaner, document.place)
+        for item in found.read(document, reading):
+            yield Located(item, item.place if isinstance(item, Problem) else reading.place)
+
+    def _document(self, source: ByteSource, report: ImportReport) -> Document:
+        return Document(source, Cleaner(self.options.limits, report), self.options.encoding)
+
+    def _format_of(self, document: Document) -> Format:
+        found = self._forced or recognised(document.head)
+        if found is None:
+            raise ReadingProblem("unknown_format", keys=document.head.keys())
+        return found
+
+
+def open_source(
+    upload: str | os.PathLike[str] | IO[bytes], *, format: str | None = None, options: ImportOptions | None = None
+) -> Source:
+    """An upload, ready to be gone through. `format` overrides the guess; raises ValueError for one that is unknown.
+
+    A file object must be binary and seekable; it stays open. Nothing is read before `detection` or the iteration.
+    """
+    if format is not None and format not in BY_ID:
+        raise ValueError(f"unknown format {format!r}")
+    return Source(upload, BY_ID[format] if format is not None else None, options or ImportOptions())
+
+
+def detect(upload: str | os.PathLike[str] | IO[bytes], options: ImportOptions | None = None) -> Detection:
+    """Format and container of an upload."""
+    return open_source(upload, options=options).detection
+
+
+def _located(problem: Problem) -> Located:
+    return Located(problem, problem.place)
+
+
+def _shape(document: Document) -> tuple[str, ...]:
+    names: dict[Any, str] = {"lines": "jsonl", "values": "jsonl", "table": "csv", "parquet": "parquet"}
+    return (names.get(document.head.shape, "json"),)
