@@ -85,6 +85,7 @@ def redis_command(binary: str, *, socket: Path, data: Path) -> tuple[str, ...]:
         "save": "",
         "daemonize": "no",
         "loglevel": "warning",
+        "logfile": str(data / "redis.log"),
     }
     return (binary, *(word for name, value in options.items() for word in (f"--{name}", value)))
 
