@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from typing import Any
 
 # What llama.cpp and the makers of GGUF files write for quantizations.
-_QUANTIZATIONS = frozenset(
-    """
+_QUANTIZATION_NAMES = """
     Q1_0 Q2_0 Q4_0 Q4_1 Q5_0 Q5_1 Q8_0
     Q2_K Q2_K_S Q3_K Q3_K_S Q3_K_M Q3_K_L Q4_K Q4_K_S Q4_K_M Q5_K Q5_K_S Q5_K_M Q6_K
     Q2_K_XL Q3_K_XL Q4_K_XL Q5_K_XL Q6_K_XL Q7_K_XL Q8_K_XL
     IQ1_S IQ1_M IQ2_XXS IQ2_XS IQ2_S IQ2_M IQ3_XXS IQ3_XS IQ3_S IQ3_M IQ4_NL IQ4_XS TQ1_0 TQ2_0
     MXFP4 MXFP4_MOE NVFP4 F16 BF16 F32
-    """.split()
-)
+"""
+_QUANTIZATIONS = frozenset(_QUANTIZATION_NAMES.split())
 _PARAMETERS = re.compile(r"[0-9]+[Bb]")
 _CONTEXT_SIZE = re.compile(r"[0-9]+[kKmM]")
 _VERSION_START = re.compile(r"[vV]?[0-9]")
@@ -57,9 +56,8 @@ def parse_model_file_name(file_name: str) -> ModelFileName:
     """Read a file name without its folder. Any text has an answer."""
     pieces = file_name.split("-")
     pieces, part, parts = _without_part_number(pieces)
-    pieces, quantization, file_type = _without_file_type(pieces)
-    if quantization not in _QUANTIZATIONS:
-        quantization = _last_quantization(file_name)
+    pieces, candidate, file_type = _without_file_type(pieces)
+    quantization = candidate if candidate in _QUANTIZATIONS else _last_quantization(file_name)
     before, parameters, after = _split_at_parameters(pieces)
     context_size = version = None
     other: list[str] = []
