@@ -147,6 +147,11 @@ class ChatDraft:
         if calls:
             details.tool_calls.extend(self._calls(calls, index, details.tool_calls))
 
+    def set_finish(self, finish: str) -> None:
+        """The reason for which the last message ended, when it is only known afterwards."""
+        self.details[-1].finish_reason_raw = finish
+        self.details[-1].finish_reason = finish_reason(finish)
+
     def _calls(self, calls: list[Call], index: int, earlier: list[ToolCall] | None = None) -> list[ToolCall]:
         """Calls with ids that are unique in the message; arguments that are no JSON object are kept as text."""
         made: list[ToolCall] = []

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
+from chats.domain.formats.exchanges import Exchanges, run_of_exchanges, set_aside
 from chats.domain.formats.parts import Content, read_content, read_part
 from chats.domain.formats.problems import Problem, ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
@@ -44,8 +45,63 @@ MESSAGE_KEYS: Final = frozenset(
 )
 REQUEST_SETTINGS: Final = frozenset({"model", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed"})
 _ANTHROPIC_BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
-_OTHER_FORMATS: Final = frozenset(
-    {"trajectory_format", "projectHash", "sessionId", "simulations", "chat_messages", "mapping", "schema_version"}
+OTHER_FORMATS: Final = frozenset(
+    {
+        "trajectory_format",
+        "projectHash",
+        "sessionId",
+        "simulations",
+        "chat_messages",
+        "mapping",
+        "schema_version",
+        "trajectory",
+        "history",
+        "system",
+    }
+)
+_REQUEST_KEYS: Final = frozenset(
+    {
+        "model",
+        "messages",
+        "tools",
+        "tool_choice",
+        "functions",
+        "function_call",
+        "parallel_tool_calls",
+        "temperature",
+        "top_p",
+        "n",
+        "stream",
+        "stream_options",
+        "max_tokens",
+        "max_completion_tokens",
+        "response_format",
+        "reasoning_effort",
+        "seed",
+        "stop",
+        "store",
+        "user",
+        "metadata",
+        "frequency_penalty",
+        "presence_penalty",
+        "logit_bias",
+        "logprobs",
+        "top_logprobs",
+        "service_tier",
+        "modalities",
+        "audio",
+        "prediction",
+        "web_search_options",
+        "moderation",
+        "extra_body",
+        "id",
+        "title",
+        "created",
+        "created_at",
+        "url",
+        "custom_id",
+        "method",
+    }
 )
 
 
@@ -55,7 +111,8 @@ def recognise(head: Head) -> float:
         return 1.0
     if head.rows and all(isinstance(r, list) and r and all(is_message(m) for m in r[:5]) for r in head.rows):
         return 1.0
-    return share(head, _fits)
+    alone = head.shape == "object"
+    return share(head, lambda row: _fits(row, alone))
 
 
 def is_message(value: Any) -> bool:
@@ -71,26 +128,35 @@ def is_message(value: Any) -> bool:
     return True
 
 
-def _fits(row: dict[str, Any]) -> bool:
-    if row.keys() & _OTHER_FORMATS:
-        return False
+def _fits(row: dict[str, Any], alone: bool) -> bool:
     if row.get("object") == "chat.completion":
         return True
+    if row.keys() & OTHER_FORMATS:
+        return False
     if "exchanges" in row:
         pairs = mappings(row["exchanges"])
-        return bool(pairs) and any(_fits_request(mapping(p.get("request"))) for p in pairs)
-    if isinstance(row.get("request"), dict) and "messages" in row["request"]:
-        return _fits_request(row["request"])
-    return _fits_request(row)
+        return bool(pairs) and all(_is_exchange(p) for p in pairs)
+    for key in ("request", "body"):
+        if isinstance(row.get(key), dict) and "messages" in row[key]:
+            return _is_exchange({"request": row[key], "response": row.get("response")})
+    if not has_messages(row):
+        return False
+    if isinstance(mapping(row.get("response")).get("choices"), list):
+        return True
+    return row.keys() <= _REQUEST_KEYS and ("model" in row or alone)
 
 
-def _fits_request(row: dict[str, Any]) -> bool:
+def _is_exchange(pair: dict[str, Any]) -> bool:
+    request, response = mapping(pair.get("request")), mapping(pair.get("response"))
+    if "system" in request or response.get("type") == "message":
+        return False
+    return has_messages(request)
+
+
+def has_messages(row: dict[str, Any]) -> bool:
+    """Whether `messages` is a list of messages of this form."""
     messages = row.get("messages")
-    if not isinstance(messages, list) or not messages:
-        return False
-    if "system" in row or at(row, "response", "type") == "message":
-        return False
-    return all(is_message(m) for m in messages)
+    return isinstance(messages, list) and bool(messages) and all(is_message(m) for m in messages)
 
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:
@@ -99,7 +165,7 @@ def read(document: Document, reading: Reading) -> Iterator[Item]:
     if head.rows and all(is_message(r) for r in head.rows):
         yield from read_messages_file(document, reading, FORMAT)
         return
-    chain = Exchanges(reading, FORMAT)
+    chain = Exchanges(reading, "messages", lambda request, response: completed(request, response, reading, FORMAT))
     yield from read_rows(document.rows(), reading, lambda row: _convert(row, reading, chain))
     yield from chain.finish()
 
@@ -129,57 +195,18 @@ def _convert(row: Any, reading: Reading, chain: Exchanges) -> Iterator[Item]:
     if not isinstance(row, dict):
         raise ReadingProblem("wrong_type", expected="object", found=type(row).__name__)
     if "exchanges" in row:
-        own = Exchanges(reading, FORMAT)
-        for pair in mappings(row["exchanges"]):
-            yield from own.add(mapping(pair.get("request")), pair.get("response"))
-        yield from own.finish()
+        yield from run_of_exchanges(
+            row["exchanges"], reading, "messages", lambda request, response: completed(request, response, reading, FORMAT)
+        )
         return
-    if isinstance(row.get("request"), dict) and "messages" in row["request"]:
-        yield from chain.add(row["request"], row.get("response"))
-        return
+    for key in ("request", "body"):
+        if isinstance(row.get(key), dict) and "messages" in row[key]:
+            yield from chain.add(row[key], row.get("response"))
+            return
     if row.get("object") == "chat.completion" and "messages" not in row:
         yield from completed({}, row, reading, FORMAT)
         return
     yield from completed(row, row.get("response", row.get("completion")), reading, FORMAT)
-
-
-class Exchanges:
-    """Requests of one run, in order. Each holds the history so far; one that starts otherwise is another chat."""
-
-    def __init__(self, reading: Reading, source_format: str) -> None:
-        self._reading = reading
-        self._format = source_format
-        self._request: dict[str, Any] | None = None
-        self._response: Any = None
-        self._place = reading.place
-
-    def add(self, request: dict[str, Any], response: Any) -> Iterator[Item]:
-        """Take in the next exchange; gives the chat before it when this one doesn't continue it."""
-        if self._request is not None and not begins_with(request.get("messages"), self._request.get("messages")):
-            yield from self.finish()
-        self._request, self._response, self._place = request, response, self._reading.place
-
-    def finish(self) -> Iterator[Item]:
-        if self._request is None:
-            return
-        here, self._reading.place = self._reading.place, self._place
-        request, self._request = self._request, None
-        try:
-            yield from completed(request, self._response, self._reading, self._format)
-        except ReadingProblem as problem:
-            yield problem.at(self._place)
-        self._reading.place = here
-
-
-def begins_with(later: Any, earlier: Any) -> bool:
-    """Whether a list of messages starts with another, by role and text."""
-    first, second = sequence(earlier), sequence(later)
-    return len(second) >= len(first) and all(_gist(a) == _gist(b) for a, b in zip(first, second, strict=False))
-
-
-def _gist(message: Any) -> tuple[Any, str]:
-    known = mapping(message)
-    return known.get("role"), read_content(known.get("content")).text.strip()
 
 
 def completed(request: dict[str, Any], response: Any, reading: Reading, source_format: str) -> Iterator[ChatRecord]:
@@ -194,9 +221,11 @@ def completed(request: dict[str, Any], response: Any, reading: Reading, source_f
         fill_request(draft, request)
         if n < len(choices):
             add_choice(draft, mapping(response), choices[n])
+        record = draft.record()
         if n > 0:
-            draft.identity_by_content = True
-        yield draft.record()
+            record.identity_by_content = True
+            set_aside(record, "branch", reading)
+        yield record
 
 
 def fill_request(draft: ChatDraft, request: dict[str, Any]) -> None:

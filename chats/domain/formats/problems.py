@@ -118,6 +118,7 @@ class ImportReport:
     numbers_read_as_null: int = 0
     duplicate_keys: int = 0
     other_branches: int = 0
+    side_chats: Counter[str] = field(default_factory=Counter)
     members_passed_over: int = 0
     ids_used_twice: int = 0
     nudges: Counter[str] = field(default_factory=Counter)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from chats.domain.formats import eleanor_chat, openai_chat, swe_agent, tau_bench
+from chats.domain.formats import anthropic_messages, eleanor_chat, message_rows, openai_chat, swe_agent, tau_bench
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Reading
 from chats.domain.formats.reading_rows import Item
@@ -25,6 +25,15 @@ class Format:
 
 FORMATS: Final[tuple[Format, ...]] = (
     Format("openai-chat", "OpenAI chat messages", "A", openai_chat.recognise, openai_chat.read),
+    Format(
+        "openai-finetune",
+        "OpenAI fine-tuning rows",
+        "A",
+        message_rows.recognise_finetune,
+        message_rows.reader(message_rows.FINETUNE),
+    ),
+    Format("hf-messages", "Hugging Face messages", "A", message_rows.recognise_hf, message_rows.reader(message_rows.HF)),
+    Format("anthropic-messages", "Anthropic Messages", "A", anthropic_messages.recognise, anthropic_messages.read),
     Format("tau-bench", "tau-bench results", "B", tau_bench.recognise, tau_bench.read),
     Format("swe-agent", "SWE-agent trajectory", "B", swe_agent.recognise, swe_agent.read),
     Format("eleanor-chat", "Eleanor chat", "B", eleanor_chat.recognise, eleanor_chat.read),
