@@ -67,6 +67,7 @@ class RenderRequest:
 
     `tokens` holds the special tokens that the model defines, by name; `kwargs` win over them. `now` is the local time
     that `strftime_now` sees (None: the present). `continue_final_message` is true or the name of the field to continue.
+    `keep_nulls` leaves out step 2 of the preparation, the dropping of null keys, which not every caller does.
     """
 
     template: str
@@ -80,6 +81,7 @@ class RenderRequest:
     continue_final_message: bool | str = False
     provenance: bool = False
     now: datetime | None = None
+    keep_nulls: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,8 +304,8 @@ def render(request: RenderRequest, cache: TemplateCache = _cache) -> Rendered:
     continued = _tag_message(request, messages) if request.continue_final_message else None
     context = compiled.template.new_context(
         {
-            **_plain(request.tokens),
-            **_plain(request.kwargs),
+            **plain(request.tokens),
+            **plain(request.kwargs),
             "messages": messages,
             "tools": tools,
             "documents": documents,
@@ -384,14 +386,14 @@ def _line_of(error: BaseException) -> int | None:
     return template.get_corresponding_lineno(found.tb_lineno) if template is not None else found.tb_lineno
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """A copy of plain JSON values only; what is none becomes its type's name, as in transformers."""
     if value is None or type(value) in (str, int, float, bool):
         return value
     if isinstance(value, Mapping):
-        return {_plain(key): _plain(item) for key, item in value.items()}
+        return {plain(key): plain(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, str):
         return str.__str__(value)
     if isinstance(value, int):
@@ -417,14 +419,14 @@ def _checked_messages(request: RenderRequest) -> list[dict[str, Any]]:
             "want the model to continue the final message, and add_generation_prompt when you want to add a header "
             "that will prompt it to start a new assistant message instead."
         )
-    messages: list[dict[str, Any]] = _plain(request.messages)
-    if not current:
+    messages: list[dict[str, Any]] = plain(request.messages)
+    if not current or request.keep_nulls:
         return messages
     return [{key: value for key, value in message.items() if value is not None} for message in messages]
 
 
 def _checked_offers(request: RenderRequest) -> tuple[Any, Any]:
-    tools, documents = _plain(request.tools), _plain(request.documents)
+    tools, documents = plain(request.tools), plain(request.documents)
     if tools is not None and not all(isinstance(tool, dict) for tool in tools):
         raise ValueError(
             "Tools should either be a JSON schema, or a callable function with type hints and a docstring suitable "
@@ -527,7 +529,7 @@ class _AddressMask:
         if self._given is None:
             r = self._request
             given = (r.template, r.messages, r.tools, r.documents, r.kwargs, r.tokens)
-            self._given = json.dumps(_plain(given), ensure_ascii=False)
+            self._given = json.dumps(plain(given), ensure_ascii=False)
         return match[0] if match[0] in self._given else " at 0xADDR"
 
 
@@ -735,7 +737,7 @@ def as_served(messages: Sequence[Mapping[str, Any]], habits: ServerHabits) -> li
     Arguments given as JSON text become the object (empty text: an empty one; other text stays), a content that is
     a list of text parts only becomes their texts joined by line breaks (vLLM), and a null content an empty string.
     """
-    served: list[dict[str, Any]] = _plain(messages)
+    served: list[dict[str, Any]] = plain(messages)
     for message in served:
         if habits.parse_arguments:
             _parse_arguments(message)

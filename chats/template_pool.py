@@ -1,0 +1,493 @@
+"""Bounded worker processes for chat templates (chat-templates.md, "Limits").
+
+A template may loop for ever or ask for all memory, while compiling as well as while rendering, and a thread cannot be
+killed. So all of that happens in small processes that can. A pool belongs to one process, starts its workers when they
+are first needed, keeps one more ready than it uses, and ends them with itself. It may be used from many threads, and
+a child process that inherits it by `fork` starts workers of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from chats.domain.jinja_templates import (
+    CACHED_TEMPLATES,
+    MAX_TEMPLATE_BYTES,
+    Origin,
+    Profile,
+    Rendered,
+    RenderRequest,
+    TemplateFailure,
+    TemplateVariable,
+    explain,
+    plain,
+)
+from chats.domain.template_lint import Finding, LintReport, Sample
+from chats.template_worker import HEADER, READY
+
+_T = TypeVar("_T")
+_Answer = dict[str, Any]
+
+_WORKER = Path(__file__).resolve().with_name("template_worker.py")
+_REQUEST_FIELDS = tuple(f.name for f in fields(RenderRequest) if f.name != "now")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds of one request. `cpu_seconds` count what the worker computes, so a busy machine doesn't fail an honest
+    template; `wall_seconds` are waited before a worker that has had its share is killed, and twice `wall_seconds` more
+    for one that hasn't. `lint_cpu_seconds` and `lint_wall_seconds` are the same for the many renders of a lint."""
+
+    cpu_seconds: float = 1.0
+    wall_seconds: float = 3.0
+    lint_cpu_seconds: float = 4.0
+    lint_wall_seconds: float = 8.0
+    memory_bytes: int = 448 * 1024 * 1024
+    recursion: int = 400
+    request_bytes: int = 4 * 1024 * 1024
+    answer_bytes: int = 64 * 1024 * 1024
+    waiting_seconds: float = 10.0
+    starting_seconds: float = 30.0
+    # A worker that still holds more than this after it ran out of memory is replaced.
+    kept_bytes: int = 192 * 1024 * 1024
+
+
+class _Lost(Exception):
+    """The worker gave no answer. `limit` says why: "time", or "stopped" when it died by itself."""
+
+    def __init__(self, limit: str) -> None:
+        super().__init__(limit)
+        self.limit = limit
+
+
+class _Worker:
+    """One process and its two pipes. Used by one thread at a time."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        arguments = json.dumps({"memory_bytes": limits.memory_bytes, "recursion": limits.recursion})
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-B", str(_WORKER), arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            bufsize=0,
+            cwd="/",
+            env={},
+        )
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._in, self._out = self._process.stdin, self._process.stdout
+        os.set_blocking(self._in.fileno(), False)
+        self._ready = False
+        self._cpu_seconds = 0.0
+        self._templates: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def knows(self, template: tuple[str, str]) -> bool:
+        return template in self._templates
+
+    def ask(self, request: bytes, template: tuple[str, str], cpu_seconds: float, wall_seconds: float) -> dict[str, Any]:
+        """The answer, an object; raises _Lost when there is none in time, after which the worker must be ended."""
+        if not self._ready:
+            self._await_start()
+        deadline = _Deadline(self._process.pid, self._cpu_seconds + cpu_seconds, wall_seconds)
+        self._write(HEADER.pack(len(request)) + request, deadline)
+        (length,) = HEADER.unpack(self._read(HEADER.size, deadline))
+        if length > self._limits.answer_bytes:
+            raise _Lost("stopped")
+        answer = _decoded(self._read(length, deadline))
+        self._cpu_seconds = answer["cpu_seconds"]
+        self._templates[template] = None
+        self._templates.move_to_end(template)
+        while len(self._templates) > CACHED_TEMPLATES:
+            self._templates.popitem(last=False)
+        return answer
+
+    def forget_templates(self) -> None:
+        self._templates.clear()
+
+    def _await_start(self) -> None:
+        deadline = _Deadline(self._process.pid, float("inf"), self._limits.starting_seconds)
+        if self._read(len(READY), deadline) != READY:
+            raise _Lost("stopped")
+        self._ready = True
+
+    def _write(self, data: bytes, deadline: _Deadline) -> None:
+        view = memoryview(data)
+        while view:
+            try:
+                view = view[os.write(self._in.fileno(), view) :]
+            except BlockingIOError:
+                deadline.wait(self._in.fileno(), select.POLLOUT)
+            except BrokenPipeError:
+                raise self._lost() from None
+
+    def _read(self, count: int, deadline: _Deadline) -> bytes:
+        chunks = []
+        while count:
+            deadline.wait(self._out.fileno(), select.POLLIN)
+            chunk = os.read(self._out.fileno(), min(count, 1 << 20))
+            if not chunk:
+                raise self._lost()
+            chunks.append(chunk)
+            count -= len(chunk)
+        return b"".join(chunks)
+
+    def _lost(self) -> _Lost:
+        """A closed pipe: ended by its own last timer inside a long C call, or by something else."""
+        try:
+            status = self._process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            return _Lost("stopped")
+        return _Lost("time" if status == -signal.SIGVTALRM else "stopped")
+
+    def size(self) -> int:
+        """Bytes of address space; 0 where the system doesn't tell."""
+        try:
+            pages = int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[0])
+        except (OSError, ValueError, IndexError):
+            return 0
+        return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.wait()
+        self._in.close()
+        self._out.close()
+
+    def disown(self) -> None:
+        """In a forked child: let go of the parent's process without touching it."""
+        self._in.close()
+        self._out.close()
+        self._process.returncode = 0
+
+
+class _Deadline:
+    """When to stop waiting for a worker: after its time, and after three times that if it hasn't had its CPU share."""
+
+    def __init__(self, pid: int, cpu_until: float, wall_seconds: float) -> None:
+        self._pid = pid
+        self._cpu_until = cpu_until
+        started = time.monotonic()
+        self._until = started + wall_seconds
+        self._last = started + 3 * wall_seconds
+
+    def wait(self, fd: int, event: int) -> None:
+        """Return when the pipe is ready; raise _Lost("time") when it isn't in time."""
+        poll = select.poll()
+        poll.register(fd, event)
+        while True:
+            left = self._until - time.monotonic()
+            if left > 0:
+                if poll.poll(left * 1000):
+                    return
+                continue
+            if self._until >= self._last or _cpu_seconds_of(self._pid) >= self._cpu_until:
+                raise _Lost("time")
+            self._until = min(self._until + 0.25, self._last)
+
+
+def _cpu_seconds_of(pid: int) -> float:
+    """CPU time of a process so far; infinite where the system doesn't tell, so that nobody waits for it."""
+    try:
+        after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, IndexError):
+        return float("inf")
+
+
+def _decoded(answer: bytes) -> dict[str, Any]:
+    """A worker may have been taken over by its template, so its answers are read like any stranger's."""
+    try:
+        content = json.loads(answer.decode("utf-8", "surrogatepass"))
+    except (ValueError, RecursionError):
+        raise _Lost("stopped") from None
+    if not isinstance(content, dict) or not isinstance(content.get("cpu_seconds"), float):
+        raise _Lost("stopped")
+    return content
+
+
+class TemplatePool:
+    """Compiles, renders and lints templates in up to `size` processes of their own, plus one that waits.
+
+    Every method answers with a value, a TemplateFailure where there is nothing better; none raises for what a template
+    or a chat does. Threads that find all workers busy wait for their turn, at most `limits.waiting_seconds`.
+    """
+
+    def __init__(self, size: int = 2, limits: Limits | None = None) -> None:
+        self._size = size
+        self._limits = limits or Limits()
+        # Shared with the finalizer, which must not keep the pool alive.
+        self._all: set[_Worker] = set()
+        self._reset()
+        weakref.finalize(self, _end_all, self._all)
+        _pools.add(self)
+
+    def _reset(self) -> None:
+        self._turn = threading.Condition()
+        self._idle: list[_Worker] = []
+        self._spare: _Worker | None = None
+        self._in_use = 0
+        self._closed = False
+
+    def render(
+        self,
+        *,
+        template: str,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        documents: Sequence[Mapping[str, Any]] | None = None,
+        kwargs: Mapping[str, Any] | None = None,
+        tokens: Mapping[str, str] | None = None,
+        profile: Profile = "current",
+        add_generation_prompt: bool = False,
+        continue_final_message: bool | str = False,
+        provenance: bool = False,
+        now: datetime | None = None,
+    ) -> Rendered | TemplateFailure:
+        """The text for one chat; the arguments are those of RenderRequest."""
+        request = RenderRequest(
+            template,
+            messages,
+            tools,
+            documents,
+            kwargs or {},
+            tokens or {},
+            profile,
+            add_generation_prompt,
+            continue_final_message,
+            provenance,
+            now,
+        )
+        return self.render_request(request)
+
+    def render_request(self, request: RenderRequest) -> Rendered | TemplateFailure:
+        """As `render`, with the arguments as one value."""
+        content = {name: getattr(request, name) for name in _REQUEST_FIELDS}
+        content["now"] = (request.now or datetime.now()).isoformat()
+        return self._ask("render", content, _rendered)
+
+    def render_many(self, requests: Iterable[RenderRequest]) -> list[Rendered | TemplateFailure]:
+        """One outcome a request, in order."""
+        return [self.render_request(request) for request in requests]
+
+    def check(self, template: str, profile: Profile = "current") -> TemplateFailure | None:
+        """Why the template doesn't compile; None if it does. What compiled is ready for the next render."""
+        return self._ask("check", {"template": template, "profile": profile}, lambda answer: None)
+
+    def variables(self, template: str, profile: Profile = "current") -> tuple[TemplateVariable, ...] | TemplateFailure:
+        """The keyword arguments that the template reads (see `jinja_templates.variables`)."""
+        return self._ask("variables", {"template": template, "profile": profile}, _variables)
+
+    def lint(
+        self,
+        template: str,
+        tokens: Mapping[str, str] | None = None,
+        kwargs: Iterable[str] = (),
+        profile: Profile = "current",
+    ) -> LintReport | TemplateFailure:
+        """Facts and findings about a template; `kwargs` are the names of the keyword arguments it will be given."""
+        content = {"template": template, "tokens": tokens or {}, "kwargs": sorted(kwargs), "profile": profile}
+        return self._ask("lint", content, _report)
+
+    def close(self) -> None:
+        """End all workers; later requests, and those that run, are answered with the limit "stopped"."""
+        with self._turn:
+            self._closed = True
+            unused = [*self._idle, *([self._spare] if self._spare else [])]
+            self._idle, self._spare = [], None
+            self._turn.notify_all()
+        for worker in list(self._all):
+            worker.kill()
+        # A thread that waits for a worker closes its pipes itself, when it finds that it is gone.
+        for worker in unused:
+            worker.end()
+            self._all.discard(worker)
+
+    def __enter__(self) -> TemplatePool:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _ask(self, action: str, content: dict[str, Any], read: Callable[[_Answer], _T]) -> _T | TemplateFailure:
+        limits = self._limits
+        cpu, wall = limits.cpu_seconds, limits.wall_seconds
+        if action == "lint":
+            cpu, wall = limits.lint_cpu_seconds, limits.lint_wall_seconds
+        template: str = content["template"]
+        if len(template) > MAX_TEMPLATE_BYTES or len(template.encode("utf-8", "surrogatepass")) > MAX_TEMPLATE_BYTES:
+            return _refused("template_size", allowed=MAX_TEMPLATE_BYTES)
+        try:
+            request = _encoded({"action": action, "cpu_seconds": cpu, **content})
+        except Exception as error:
+            return explain(error)
+        if len(request) > limits.request_bytes:
+            return _refused("request_size", allowed=limits.request_bytes)
+        key = (content["profile"], template)
+        worker = self._take(key)
+        if worker is None:
+            return _refused("stopped" if self._closed else "busy")
+        kept = False
+        try:
+            answer = worker.ask(request, key, cpu, wall)
+            outcome = _failure(answer["failure"]) if "failure" in answer else read(answer)
+            out_of_memory = isinstance(outcome, TemplateFailure) and outcome.limit == "memory"
+            kept = not out_of_memory or self._shrunk(worker)
+        except _Lost as lost:
+            return _refused(lost.limit)
+        except _UNREADABLE:
+            return _refused("stopped")
+        finally:
+            self._give_back(worker, kept)
+        return outcome
+
+    def _shrunk(self, worker: _Worker) -> bool:
+        worker.forget_templates()
+        return worker.size() <= self._limits.kept_bytes
+
+    def _take(self, template: tuple[str, str]) -> _Worker | None:
+        """A worker for this thread alone, if possible one that has compiled the template; None if none gets free."""
+        until = time.monotonic() + self._limits.waiting_seconds
+        with self._turn:
+            while not self._closed and not self._idle and self._in_use >= self._size:
+                if not self._turn.wait(until - time.monotonic()):
+                    return None
+            if self._closed:
+                return None
+            self._in_use += 1
+            if self._idle:
+                worker = next((w for w in self._idle if w.knows(template)), self._idle[-1])
+                self._idle.remove(worker)
+                return worker
+            taken, self._spare = self._spare, None
+        worker_or_none = taken or self._start()
+        if worker_or_none is None:
+            with self._turn:
+                self._in_use -= 1
+                self._turn.notify()
+        self._keep_spare()
+        return worker_or_none
+
+    def _give_back(self, worker: _Worker, kept: bool) -> None:
+        with self._turn:
+            self._in_use -= 1
+            kept = kept and not self._closed
+            if kept:
+                self._idle.append(worker)
+            self._turn.notify()
+        if not kept:
+            self._all.discard(worker)
+            worker.end()
+            self._keep_spare()
+
+    def _keep_spare(self) -> None:
+        with self._turn:
+            if self._spare is not None or self._closed:
+                return
+            # Starting returns at once; the new process loads its modules while nobody waits for it.
+            self._spare = self._start()
+
+    def _start(self) -> _Worker | None:
+        try:
+            worker = _Worker(self._limits)
+        except OSError:
+            return None
+        self._all.add(worker)
+        return worker
+
+    def _disown_workers(self) -> None:
+        for worker in self._all:
+            worker.disown()
+        self._all.clear()
+        self._reset()
+
+
+_UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
+
+_pools: weakref.WeakSet[TemplatePool] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for pool in list(_pools):
+        pool._disown_workers()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
+def _end_all(workers: set[_Worker]) -> None:
+    while workers:
+        workers.pop().end()
+
+
+def _encoded(content: dict[str, Any]) -> bytes:
+    # Lone surrogates pass as they are: escaped, two of them side by side would come back as one character.
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=plain)
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _refused(limit: str, **args: int) -> TemplateFailure:
+    return TemplateFailure("limit", "LimitExceeded", "", None, limit, args)
+
+
+def _failure(told: _Answer) -> TemplateFailure:
+    line = told["line"]
+    return TemplateFailure(
+        told["kind"],
+        str(told["error_class"]),
+        str(told["message"]),
+        None if line is None else int(line),
+        told["limit"],
+        dict(told["args"]),
+    )
+
+
+def _rendered(answer: _Answer) -> Rendered:
+    spans = tuple((start, end) for start, end in answer["spans"])
+    return Rendered(answer["text"], spans, tuple(Origin(*origin) for origin in answer["provenance"]))
+
+
+def _variables(answer: _Answer) -> tuple[TemplateVariable, ...]:
+    return tuple(
+        TemplateVariable(v["name"], v["line"], tuple(v["choices"]), v["looks_boolean"]) for v in answer["variables"]
+    )
+
+
+def _report(answer: _Answer) -> LintReport:
+    return LintReport(answer["facts"], tuple(_finding(told) for told in answer["findings"]))
+
+
+def _finding(told: _Answer) -> Finding:
+    samples = [None if s is None else Sample(s["about"], s["text"], s["failed"]) for s in (told["left"], told["right"])]
+    return Finding(told["code"], told["check"], told["severity"], told["args"], *samples)
+
+
+_shared: TemplatePool | None = None
+_sharing = threading.Lock()
+
+
+def shared_pool() -> TemplatePool:
+    """The pool of this process, made when first asked for. A forked child keeps the object and starts new workers."""
+    global _shared
+    with _sharing:
+        if _shared is None:
+            _shared = TemplatePool()
+        return _shared

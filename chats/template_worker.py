@@ -1,0 +1,211 @@
+"""The process that compiles and renders templates for `chats.template_pool`: bounded, alone, and expendable.
+
+Started as `python -I -B template_worker.py LIMITS` with an empty environment. It loads the standard library, jinja2 and
+three modules of `chats.domain`, gives up the right to open anything, writes one character for "ready", and then answers
+one request after the other: a four-byte length, then JSON, both ways. It ends when its standard input closes.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import json
+import os
+import resource
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any, NoReturn
+
+
+def _name_package(name: str, folder: Path) -> None:
+    """Make modules below a package importable without running its `__init__`, which loads pydantic for others."""
+    package = ModuleType(name)
+    package.__path__ = [str(folder)]
+    sys.modules[name] = package
+
+
+_HERE = Path(__file__).resolve().parent
+if __name__ == "__main__":
+    _name_package("chats", _HERE)
+    _name_package("chats.domain", _HERE / "domain")
+
+from chats.domain import jinja_templates, template_lint  # noqa: E402 - after the names above
+
+READY = b"+"
+HEADER = struct.Struct(">I")
+# How much longer than its CPU time a request may stay inside one C call, where no signal handler runs.
+UNINTERRUPTED_SECONDS = 1.0
+# A signal that comes while Python clears up is lost, so it is repeated until the request has ended.
+REPEAT_SECONDS = 0.05
+
+Answer = dict[str, Any]
+
+
+class OutOfTime(BaseException):
+    """Not an Exception: templates and jinja2 handle those."""
+
+
+def _out_of_time(signum: int, frame: FrameType | None) -> NoReturn:
+    raise OutOfTime
+
+
+def _give_up_rights(limits: dict[str, int]) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (limits["memory_bytes"],) * 2)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    # Standard input, output and the null device behind standard error: no file and no socket beyond these.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, 3))
+    if hasattr(resource, "RLIMIT_NPROC"):
+        resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
+    sys.setrecursionlimit(limits["recursion"])
+    signal.signal(signal.SIGPROF, _out_of_time)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # Its default ends the process: the last resort for a C call that never returns, even if the parent is gone.
+    signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
+
+
+def _load_what_loads_late() -> None:
+    """What Python and jinja2 would otherwise open on first use, when nothing can be opened any more."""
+    for name in ("jinja2.constants", "jinja2.debug", "pprint", "random", "traceback", "unicodedata"):
+        importlib.import_module(name)
+    datetime.now().strftime("%c %Z")
+    for profile in jinja_templates.PROFILES:
+        jinja_templates.check(_WARM_UP, profile)
+    request = jinja_templates.RenderRequest(_WARM_UP, [{"role": "user", "content": "x"}])
+    jinja_templates.render_or_explain(request, jinja_templates.TemplateCache())
+
+
+_WARM_UP = (
+    "{{ lipsum(n=1) }}{{ 'a b'|urlize|wordwrap(3)|indent|title|striptags|urlencode }}{{ messages|pprint }}"
+    "{{ [1]|tojson(indent=1) }}{% generation %}{{ [3, 1]|random }}{% endgeneration %}{{ raise_exception('x') }}"
+)
+
+
+def _request_of(fields: dict[str, Any]) -> jinja_templates.RenderRequest:
+    now = fields.pop("now", None)
+    return jinja_templates.RenderRequest(**fields, now=datetime.fromisoformat(now) if now else None)
+
+
+def _told(failure: jinja_templates.TemplateFailure) -> Answer:
+    return {"failure": asdict(failure)}
+
+
+class Worker:
+    """What a request can ask for, by name; each returns the answer's content."""
+
+    def __init__(self) -> None:
+        self._cache = jinja_templates.TemplateCache()
+        self._actions: dict[str, Callable[[dict[str, Any]], Answer]] = {
+            "render": self._render,
+            "check": self._check,
+            "variables": self._variables,
+            "lint": self._lint,
+        }
+
+    def _render(self, fields: dict[str, Any]) -> Answer:
+        outcome = jinja_templates.render_or_explain(_request_of(fields), self._cache)
+        if isinstance(outcome, jinja_templates.TemplateFailure):
+            return _told(outcome)
+        origins = [(o.start, o.end, o.line, o.message) for o in outcome.provenance]
+        return {"text": outcome.text, "spans": outcome.spans, "provenance": origins}
+
+    def _check(self, fields: dict[str, Any]) -> Answer:
+        failure = jinja_templates.check(fields["template"], fields["profile"], self._cache)
+        return {} if failure is None else _told(failure)
+
+    def _variables(self, fields: dict[str, Any]) -> Answer:
+        try:
+            found = jinja_templates.variables(fields["template"], fields["profile"])
+        except Exception as error:
+            return _told(jinja_templates.explain(error))
+        return {"variables": [asdict(v) for v in found]}
+
+    def _lint(self, fields: dict[str, Any]) -> Answer:
+        report = template_lint.lint(fields["template"], fields["tokens"], fields["kwargs"], fields["profile"])
+        return asdict(report)
+
+    def answer(self, request: bytes) -> bytes:
+        """Never raises: whatever happens to a request is told as its answer."""
+        try:
+            try:
+                fields = json.loads(request.decode("utf-8", "surrogatepass"))
+                cpu_seconds = fields.pop("cpu_seconds")
+                signal.setitimer(signal.ITIMER_VIRTUAL, cpu_seconds + UNINTERRUPTED_SECONDS)
+                signal.setitimer(signal.ITIMER_PROF, cpu_seconds, REPEAT_SECONDS)
+                answer = self._actions[fields.pop("action")](fields)
+                return _encoded(answer)
+            finally:
+                signal.setitimer(signal.ITIMER_PROF, 0)
+                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        except OutOfTime:
+            signal.setitimer(signal.ITIMER_PROF, 0)
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            return _stopped("OutOfTime", "time")
+        except MemoryError:
+            return _stopped("MemoryError", "memory")
+        except RecursionError:
+            return _stopped("RecursionError", "depth")
+        except Exception as error:
+            return _encoded(_told(jinja_templates.explain(error)))
+
+    def clear_up(self, answer: bytes) -> None:
+        if b'"memory"' in answer[-200:]:
+            self._cache.clear()
+            gc.collect()
+
+
+def _encoded(answer: Answer) -> bytes:
+    answer["cpu_seconds"] = time.process_time()
+    # Lone surrogates pass as they are: escaped, two of them side by side would come back as one character.
+    return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+
+
+def _stopped(error_class: str, limit: str) -> bytes:
+    return _encoded(_told(jinja_templates.TemplateFailure("limit", error_class, "", None, limit)))
+
+
+def _read_exactly(count: int) -> bytes | None:
+    """None when the other side has closed."""
+    chunks = []
+    while count:
+        chunk = os.read(0, min(count, 1 << 20))
+        if not chunk:
+            return None
+        chunks.append(chunk)
+        count -= len(chunk)
+    return b"".join(chunks)
+
+
+def _write(data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        view = view[os.write(1, view) :]
+
+
+def main(limits: dict[str, int]) -> None:
+    # Nothing that prints may get between the answers.
+    sys.stdin = sys.stdout = sys.stderr = None
+    _load_what_loads_late()
+    worker = Worker()
+    _give_up_rights(limits)
+    gc.freeze()
+    _write(READY)
+    while (header := _read_exactly(HEADER.size)) is not None:
+        request = _read_exactly(HEADER.unpack(header)[0])
+        if request is None:
+            return
+        answer = worker.answer(request)
+        del request
+        _write(HEADER.pack(len(answer)) + answer)
+        worker.clear_up(answer)
+
+
+if __name__ == "__main__":
+    main(json.loads(sys.argv[1]))
