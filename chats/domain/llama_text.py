@@ -201,6 +201,8 @@ def normalised(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
             text: str = piece  # type: ignore[assignment]
         elif kind is SpecialTokensText:
             text = piece.value  # type: ignore[union-attr]
+        elif isinstance(piece, str):  # a subclass that carries where the text came from
+            text, kind = piece, str
         else:
             if run:
                 out.append(_glued(run, run_kind))

@@ -1,0 +1,768 @@
+"""The base of all chat wrappers (chat-wrappers.md section 7).
+
+Rendering appends pieces to one flat list and normalises it at the end. A wrapper keeps what it made of the last chat,
+so that a chat that only grew is rendered from where it grew: items are values, and the same item renders the same.
+"""
+
+from __future__ import annotations
+
+import marshal
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
+
+from pydantic import BaseModel, ConfigDict
+from pydantic.alias_generators import to_camel
+
+from chats.domain import wording as words
+from chats.domain.functions import typescript_signatures
+from chats.domain.history_items import (
+    FunctionCall,
+    Functions,
+    HistoryItem,
+    ModelItem,
+    OriginText,
+    ResponseEntry,
+    Segment,
+    SegmentType,
+    SystemItem,
+    UserItem,
+)
+from chats.domain.js_json import ABSENT, json_dumps, replace_marker
+from chats.domain.llama_text import LlamaText, Piece, SpecialToken, SpecialTokensText, normalised
+from chats.domain.wording import Wording, filled
+from chats.domain.wrapper_settings import BASE_SETTINGS, ChatWrapperSettings
+
+BOS: Final = SpecialToken("BOS")
+EOS: Final = SpecialToken("EOS")
+EOT: Final = SpecialToken("EOT")
+GAP: Final = "\n\n"
+_EXAMPLE_NAME = "getSomeInfo"
+_EXAMPLE_PARAMS = {"someKey": "someValue"}
+_NOTHING: Final = LlamaText()
+
+
+def special(text: str) -> SpecialTokensText:
+    """Text of the wrapper in which special tokens are recognised."""
+    return SpecialTokensText(text)
+
+
+def texts(*values: str | SpecialTokensText | SpecialToken) -> list[LlamaText]:
+    """One LlamaText a value: the form of stop triggers."""
+    return [LlamaText(value) for value in values]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """Where wrappers that print today's date read it, and the zone that is local; None means the process's own."""
+
+    fixed: datetime | None = None
+    zone: tzinfo | None = None
+
+    def now(self) -> datetime:
+        return self.fixed or datetime.now(UTC)
+
+    def local(self, moment: datetime) -> datetime:
+        return moment.astimezone(self.zone)
+
+
+class WrapperOptions(BaseModel):
+    """Options of a wrapper; JSON has the original's names (camelCase), unknown keys are refused."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, alias_generator=to_camel, populate_by_name=True, arbitrary_types_allowed=True
+    )
+
+
+class InvalidWrapper(ValueError):
+    """A wrapper can't be built from these options; the message says why, as the original does."""
+
+
+@dataclass(frozen=True)
+class PrefixTrigger:
+    """A beginning of an answer that decides what it is (Harmony, Muse)."""
+
+    type: Literal["segment", "response", "functionCall"]
+    triggers: tuple[LlamaText, ...]
+    segment_type: SegmentType | None = None
+    inject: LlamaText | None = None
+    replace_trigger: bool | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"type": self.type}
+        if self.segment_type is not None:
+            out["segmentType"] = self.segment_type
+        out["triggers"] = [trigger.to_json() for trigger in self.triggers]
+        if self.replace_trigger is not None:
+            out["replaceTrigger"] = self.replace_trigger
+        if self.inject is not None:
+            out["inject"] = self.inject.to_json()
+        return out
+
+
+@dataclass(frozen=True)
+class NoPrefixTrigger:
+    """What an answer is when no prefix trigger matches, and what is put before it."""
+
+    type: Literal["segment", "response", "functionCall"]
+    inject: LlamaText
+    segment_type: SegmentType | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"type": self.type}
+        if self.segment_type is not None:
+            out["segmentType"] = self.segment_type
+        out["inject"] = self.inject.to_json()
+        return out
+
+
+@dataclass(frozen=True)
+class Rerender:
+    """Triggers after which the history is rendered again with the answer so far."""
+
+    triggers: tuple[LlamaText, ...]
+    action: Literal["closeResponseItem"] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        out: dict[str, Any] = {"triggers": [trigger.to_json() for trigger in self.triggers]}
+        if self.action is not None:
+            out["action"] = self.action
+        return out
+
+
+@dataclass(frozen=True)
+class FunctionCallStart:
+    """Whether generation starts inside a call, and the texts that end that at once."""
+
+    initially_engaged: bool
+    disengage_initially_engaged: tuple[LlamaText, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "initiallyEngaged": self.initially_engaged,
+            "disengageInitiallyEngaged": [text.to_json() for text in self.disengage_initially_engaged],
+        }
+
+
+@dataclass(frozen=True)
+class ContextState:
+    """A rendered chat and how to read the answer; None means absent."""
+
+    context_text: LlamaText
+    stop_generation_triggers: Sequence[LlamaText]
+    ignore_start_text: Sequence[LlamaText] | None = None
+    function_call: FunctionCallStart | None = None
+    prefix_triggers: Sequence[PrefixTrigger] | None = None
+    no_prefix_trigger: NoPrefixTrigger | None = None
+    rerender: Rerender | None = None
+    detect_function_calls: bool | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def rest_to_json(self) -> dict[str, Any]:
+        """Everything besides the text, in the original's names."""
+        out: dict[str, Any] = {"stopGenerationTriggers": [text.to_json() for text in self.stop_generation_triggers]}
+        if self.ignore_start_text is not None:
+            out["ignoreStartText"] = [text.to_json() for text in self.ignore_start_text]
+        if self.function_call is not None:
+            out["functionCall"] = self.function_call.to_json()
+        if self.prefix_triggers is not None:
+            out["prefixTriggers"] = [trigger.to_json() for trigger in self.prefix_triggers]
+        if self.no_prefix_trigger is not None:
+            out["noPrefixTrigger"] = self.no_prefix_trigger.to_json()
+        if self.detect_function_calls is not None:
+            out["detectFunctionCalls"] = self.detect_function_calls
+        if self.rerender is not None:
+            out["rerender"] = self.rerender.to_json()
+        return {**out, **self.extra}
+
+
+Unit: TypeAlias = Sequence[HistoryItem]
+"""Items that are rendered together: a group of chat-wrappers.md section 9, or one item."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What the units of one rendering share: the items, whether there are functions, what stands before them."""
+
+    items: Sequence[HistoryItem]
+    functions: Functions | None
+    document_params: bool
+    opening: Sequence[Piece] = ()
+    closing: Sequence[Piece] = ()
+    complete: bool = False
+    """Whether none of the units is the last one, since `closing` ends the rendering."""
+
+
+@dataclass
+class _Kept:
+    """The part of the last rendering that growth can't change: all units but the last."""
+
+    key: tuple[Any, ...]
+    items: Sequence[HistoryItem]
+    pieces: tuple[Piece, ...]
+
+
+class ChatWrapper:
+    """A chat format: what a model gets to read for a chat history, and how its answer is told apart.
+
+    Subclasses say how the items are cut into units (`units`) and how one is written (`write_unit`). `settings` are
+    read wherever calls, results and segments are written, so overridden ones count.
+    """
+
+    wrapper_name: ClassVar[str]
+    options_model: ClassVar[type[WrapperOptions]] = WrapperOptions
+    stop_triggers: ClassVar[Sequence[LlamaText]] = ()
+    shown_options: ClassVar[Sequence[str]] = ()
+    options: Any
+
+    def __init__(
+        self,
+        options: WrapperOptions | None = None,
+        settings: ChatWrapperSettings | None = None,
+        wording: Wording | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.options = options if options is not None else self.options_model()
+        self.check_options()
+        self.settings = settings if settings is not None else self.default_settings(self.options)
+        self.wording: dict[str, LlamaText] = {**self.default_wording(self.options), **(wording or {})}
+        self.clock = clock or Clock()
+        self._kept: _Kept | None = None
+        self._functions_texts: dict[tuple[bytes, bool], LlamaText] = {}
+        self._functions_items: dict[int, SystemItem] = {}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        call = self.settings.functions.call
+        result = self.settings.functions.result
+        self._call_prefix = call.prefix.values
+        self._call_params_prefix = _Fillable(call.params_prefix)
+        self._call_suffix = _Fillable(call.suffix)
+        self._result_prefix = _Fillable(result.prefix)
+        self._result_suffix = _Fillable(result.suffix)
+        placeholder = call.empty_call_params_placeholder
+        self._no_params = "" if placeholder is ABSENT or placeholder == "" else json_dumps(placeholder)
+        segments = self.settings.segments
+        self._close_all = segments.close_all_segments if segments else None
+        self._reiterates = bool(segments and segments.reiterate_stack_after_function_calls)
+        thought = segments.thought if segments else None
+        comment = segments.comment if segments else None
+        self._segment_prefixes: dict[SegmentType, Sequence[Piece]] = {
+            "thought": _values(thought.printed_prefix if thought else None),
+            "comment": _values(comment.printed_prefix if comment else None),
+        }
+        self._segment_suffixes: dict[SegmentType, LlamaText | None] = {
+            "thought": thought.suffix if thought else None,
+            "comment": comment.suffix if comment else None,
+        }
+
+    # What subclasses say
+
+    def check_options(self) -> None:
+        """Raise InvalidWrapper for options that don't go together."""
+
+    @classmethod
+    def default_settings(cls, options: Any) -> ChatWrapperSettings:
+        """The settings that this format has with these options."""
+        return BASE_SETTINGS
+
+    @classmethod
+    def default_wording(cls, options: Any) -> dict[str, LlamaText]:
+        """The product's own wording for this format; every name that can be changed is in it."""
+        return {words.FUNCTIONS: words.BASE_FUNCTIONS, words.SYSTEM_PROMPT: words.DEFAULT_SYSTEM_PROMPT}
+
+    def frame(self, history: Sequence[HistoryItem], functions: Functions | None, document_params: bool) -> Frame:
+        """The items to write, with the functions in them, and what stands before them."""
+        items = self.add_available_functions_system_message_to_history(history, functions, document_params)
+        return Frame(items, functions, document_params)
+
+    def units(self, items: Sequence[HistoryItem]) -> list[Unit]:
+        """The items cut into units; a cut doesn't depend on items before or more than one unit after it."""
+        return [(item,) for item in items]
+
+    def write_unit(self, out: list[Piece], unit: Unit, first: bool, last: bool, frame: Frame) -> None:
+        """Append what the unit looks like."""
+        raise NotImplementedError
+
+    def state(self, context_text: LlamaText, frame: Frame) -> ContextState:
+        """What is returned for the rendered text."""
+        return ContextState(context_text, self.stop_triggers)
+
+    # Rendering
+
+    def generate_context_state(
+        self,
+        history: Sequence[HistoryItem],
+        functions: Functions | None = None,
+        document_function_params: bool = True,
+    ) -> ContextState:
+        """Render a chat (chat-wrappers.md section 7.1). The history and the functions are never modified."""
+        frame = self.frame(history, functions or None, document_function_params)
+        return self.state(self._context_text(frame), frame)
+
+    def context_pieces(
+        self,
+        history: Sequence[HistoryItem],
+        functions: Functions | None = None,
+        document_function_params: bool = True,
+    ) -> list[Piece]:
+        """The pieces of the context text before gluing, in which OriginText pieces are still told apart."""
+        frame = self.frame(history, functions or None, document_function_params)
+        out = list(frame.opening)
+        self._write_units(out, self.units(frame.items), True, frame)
+        out.extend(frame.closing)
+        return out
+
+    def _context_text(self, frame: Frame) -> LlamaText:
+        items = frame.items
+        functions_key = self._functions_key(frame.functions, frame.document_params)
+        key = (functions_key, tuple(frame.opening))
+        kept = self._kept
+        done: tuple[Piece, ...] = ()
+        start = 0
+        if kept is not None and functions_key is not None and _is_beginning(kept.items, items) and kept.key == key:
+            done = kept.pieces
+            start = len(kept.items)
+        first = start == 0
+        out: list[Piece] = list(frame.opening) if first else []
+        units = self.units(items[start:] if start else items)
+        if len(units) > 1:
+            self._write_units(out, units[:-1], first, frame, has_more=True)
+            done = _seamed(done, normalised(out))
+            written = len(items) - len(units[-1])
+            if functions_key is not None:
+                self._kept = _Kept(key, items[:written], done)
+            out = []
+            first = False
+        self._write_units(out, units[-1:], first, frame)
+        out.extend(frame.closing)
+        made = LlamaText.__new__(LlamaText)
+        made.values = _seamed(done, normalised(out))
+        return made
+
+    def _write_units(
+        self, out: list[Piece], units: Sequence[Unit], first: bool, frame: Frame, has_more: bool = False
+    ) -> None:
+        last_index = -1 if has_more or frame.complete else len(units) - 1
+        for index, unit in enumerate(units):
+            self.write_unit(out, unit, first and index == 0, index == last_index, frame)
+
+    # Functions in the history
+
+    def add_available_functions_system_message_to_history(
+        self, history: Sequence[HistoryItem], functions: Functions | None, document_params: bool = True
+    ) -> Sequence[HistoryItem]:
+        """The history with the functions block in it (section 7.2); the given list stays as it is."""
+        if not functions:
+            return history
+        return with_functions_item(history, self.functions_item(functions, document_params))
+
+    def functions_item(self, functions: Functions, document_params: bool) -> SystemItem:
+        """A system item with the functions block; the same object for the same block."""
+        return self.kept_item(self.generate_available_functions_system_text(functions, document_params))
+
+    def kept_item(self, text: LlamaText) -> SystemItem:
+        """A system item that stays the same object as long as the same text object is asked for."""
+        item = self._functions_items.get(id(text))
+        if item is None or item.text is not text:
+            if len(self._functions_items) > 16:
+                self._functions_items.clear()
+            item = self._functions_items[id(text)] = SystemItem(text)
+        return item
+
+    def generate_available_functions_system_text(self, functions: Functions, document_params: bool = True) -> LlamaText:
+        """The functions block; empty without functions. Kept for a set of functions with the same content."""
+        key = self._functions_key(functions, document_params)
+        if key is None:
+            return self.functions_text(functions, document_params)
+        text = self._functions_texts.get(key)
+        if text is None:
+            if len(self._functions_texts) > 16:
+                self._functions_texts.clear()
+            text = self._functions_texts[key] = self.functions_text(functions, document_params)
+        return text
+
+    @staticmethod
+    def _functions_key(functions: Functions | None, document_params: bool) -> tuple[bytes, bool] | None:
+        """The content of the set as bytes, order and number types included; None if it isn't plain JSON."""
+        try:
+            return marshal.dumps(cast(Any, functions), 2), document_params
+        except ValueError:
+            return None
+
+    def functions_text(self, functions: Functions, document_params: bool) -> LlamaText:
+        """Make the functions block."""
+        if not functions:
+            return _NOTHING
+        slots = {
+            words.SLOT_FUNCTIONS: self.functions_documentation(functions, document_params),
+            words.SLOT_EXAMPLE_CALL: self.example_call(),
+        }
+        return LlamaText.of(filled(self.wording[words.FUNCTIONS], slots))
+
+    def functions_documentation(self, functions: Functions, document_params: bool) -> Sequence[Piece]:
+        """What goes into the slot `{{functions}}`."""
+        return [typescript_signatures(functions, document_params)]
+
+    def example_call(self) -> Sequence[Piece]:
+        """What goes into the slot `{{exampleCall}}`: a call with this wrapper's settings."""
+        out: list[Piece] = []
+        self.write_call(out, FunctionCall(_EXAMPLE_NAME, _EXAMPLE_PARAMS))
+        return out
+
+    # Calls and results
+
+    def generate_function_call(self, name: str, params: Any = ABSENT) -> LlamaText:
+        """One call (section 7.3)."""
+        out: list[Piece] = []
+        self.write_call(out, FunctionCall(name, params))
+        return LlamaText.of(out)
+
+    def generate_function_call_result(self, name: str, params: Any = ABSENT, result: Any = ABSENT) -> LlamaText:
+        """One result (section 7.4)."""
+        out: list[Piece] = []
+        self.write_result(out, FunctionCall(name, params, result))
+        return LlamaText.of(out)
+
+    def generate_function_calls_and_results(self, calls: Sequence[FunctionCall], use_raw: bool = True) -> LlamaText:
+        """Calls with their results (section 7.5)."""
+        out: list[Piece] = []
+        self.write_calls(out, calls, use_raw)
+        return LlamaText.of(out)
+
+    def write_call(self, out: list[Piece], call: FunctionCall) -> None:
+        out.extend(self._call_prefix)
+        name = of_origin(call.name, call.origin)
+        out.append(name)
+        out.extend(self._call_params_prefix.with_name(call.name))
+        out.append(self.params_text(call))
+        out.extend(self._call_suffix.with_name(call.name))
+
+    def params_text(self, call: FunctionCall) -> str:
+        if call.params is ABSENT:
+            return self._no_params
+        return of_origin(json_dumps(call.params), call.origin)
+
+    def write_result(self, out: list[Piece], call: FunctionCall) -> None:
+        out.extend(self._result_prefix.with_call(call))
+        out.append(self.result_text(call))
+        out.extend(self._result_suffix.with_call(call))
+
+    def result_text(self, call: FunctionCall) -> str:
+        if call.result is ABSENT:
+            return "void"
+        return of_origin(json_dumps(call.result), call.result_origin)
+
+    def write_call_or_raw(self, out: list[Piece], call: FunctionCall, use_raw: bool) -> None:
+        if use_raw and call.raw_call is not None:
+            out.extend(call.raw_call.values)
+        else:
+            self.write_call(out, call)
+
+    def write_calls(self, out: list[Piece], calls: Sequence[FunctionCall], use_raw: bool) -> None:
+        if not calls:
+            return
+        parallelism = self.settings.functions.parallelism
+        if parallelism is None:
+            for call in calls:
+                self.write_call_or_raw(out, call, use_raw)
+                self.write_result(out, call)
+            return
+        around = parallelism.call
+        out.extend(around.section_prefix.values)
+        for index, call in enumerate(calls):
+            if index and around.between_calls is not None:
+                out.extend(around.between_calls.values)
+            self.write_call_or_raw(out, call, use_raw)
+        out.extend(_values(around.section_suffix))
+        results = parallelism.result
+        out.extend(_values(results.section_prefix if results else None))
+        for index, call in enumerate(calls):
+            if index and results is not None and results.between_results is not None:
+                out.extend(results.between_results.values)
+            self.write_result(out, call)
+        out.extend(_values(results.section_suffix if results else None))
+
+    # Model responses
+
+    def generate_model_response_text(self, response: Sequence[ResponseEntry], use_raw: bool = True) -> LlamaText:
+        """A model response (section 7.6)."""
+        out: list[Piece] = []
+        self.write_response(out, response, use_raw)
+        return LlamaText.of(out)
+
+    def write_response(self, out: list[Piece], response: Sequence[ResponseEntry], use_raw: bool = True) -> None:
+        if len(response) == 1 and isinstance(response[0], str):
+            out.append(response[0])
+            return
+        _ResponseWriter(self, out, use_raw).write(response)
+
+    # New chats
+
+    def generate_initial_chat_history(self, system_prompt: str | None = None) -> list[HistoryItem]:
+        """The history of a new chat (section 7.7): the prompt, or the default one."""
+        if system_prompt is None:
+            return [SystemItem(self.wording[words.SYSTEM_PROMPT])]
+        return [SystemItem(LlamaText(system_prompt))]
+
+    # What the original shows as properties
+
+    def properties_to_json(self) -> dict[str, Any]:
+        """The options that the original shows as properties of a wrapper; absent ones and functions have no key."""
+        out = {}
+        for name in self.shown_options:
+            value = getattr(self.options, name)
+            if value is ABSENT or callable(value):
+                continue
+            alias = type(self.options).model_fields[name].alias or name
+            out[alias] = option_to_json(value)
+        return out
+
+
+def option_to_json(value: Any) -> Any:
+    """Dates as ISO strings in UTC with milliseconds, models as objects."""
+    if isinstance(value, datetime):
+        moment = value.astimezone(UTC)
+        return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    if isinstance(value, BaseModel):
+        return value.model_dump(by_alias=True)
+    return value
+
+
+class _ResponseWriter:
+    """The state machine of section 7.6."""
+
+    def __init__(self, wrapper: ChatWrapper, out: list[Piece], use_raw: bool) -> None:
+        self.wrapper = wrapper
+        self.out = out
+        self.use_raw = use_raw
+        self.pending: list[FunctionCall] = []
+        self.stack: list[SegmentType] = []
+        self.needs_reminder = False
+        self.ended_without_suffix = False
+
+    def write(self, response: Sequence[ResponseEntry]) -> None:
+        for entry in response:
+            if isinstance(entry, str):
+                self._flush()
+                self._remind()
+                self.out.append(entry)
+            elif isinstance(entry, Segment):
+                self._flush()
+                self._segment(entry)
+            else:
+                if entry.starts_new_chunk:
+                    self._flush()
+                self.pending.append(entry)
+        self._flush()
+        self._remind()
+
+    def _flush(self) -> None:
+        if not self.pending:
+            return
+        self.wrapper.write_calls(self.out, self.pending, self.use_raw)
+        self.pending = []
+        self.needs_reminder = True
+
+    def _remind(self) -> None:
+        wrapper = self.wrapper
+        if self.ended_without_suffix and not self.stack and wrapper._close_all is not None:
+            self.ended_without_suffix = False
+            self.out.extend(wrapper._close_all.values)
+        elif self.needs_reminder and self.stack and wrapper._reiterates:
+            for kind in self.stack:
+                self.out.extend(wrapper._segment_prefixes[kind])
+
+    def _segment(self, segment: Segment) -> None:
+        wrapper = self.wrapper
+        kind = segment.segment_type
+        is_top = bool(self.stack) and self.stack[-1] == kind
+        suffix = wrapper._segment_suffixes[kind]
+        if self.use_raw and segment.raw is not None:
+            self.out.extend(segment.raw.values)
+        else:
+            if not is_top:
+                self.out.extend(wrapper._segment_prefixes[kind])
+            self.out.append(segment.text)
+            if segment.ended and suffix is not None:
+                self.out.extend(suffix.values)
+        self.ended_without_suffix = segment.ended and suffix is None
+        if not segment.ended:
+            if not is_top:
+                self.stack.append(kind)
+        elif is_top:
+            self.stack.pop()
+            if not self.stack and suffix is None and wrapper._close_all is not None:
+                self.out.extend(wrapper._close_all.values)
+
+
+class _Fillable:
+    """A text of the settings with its template parameters, prepared for filling in."""
+
+    def __init__(self, text: LlamaText) -> None:
+        self.values = text.values
+        plain = [piece for piece in text.values if isinstance(piece, str)]
+        self._has_name = any("{{functionName}}" in piece for piece in plain)
+        self._has_params = any("{{functionParams}}" in piece for piece in plain)
+
+    def with_name(self, name: str) -> Sequence[Piece]:
+        if not self._has_name:
+            return self.values
+        return [
+            replace_marker(piece, "{{functionName}}", name) if isinstance(piece, str) else piece
+            for piece in self.values
+        ]
+
+    def with_call(self, call: FunctionCall) -> Sequence[Piece]:
+        if not self._has_params and "{{functionParams}}" not in call.name:
+            return self.with_name(call.name)
+        params = "" if call.params is ABSENT else json_dumps(call.params)
+        return [
+            replace_marker(replace_marker(piece, "{{functionName}}", call.name), "{{functionParams}}", params)
+            if isinstance(piece, str)
+            else piece
+            for piece in self.values
+        ]
+
+
+def of_origin(text: str, origin: int | None) -> str:
+    """The text with the stored message it came from, if that is known."""
+    return text if origin is None else OriginText(text, origin)
+
+
+def _values(text: LlamaText | None) -> Sequence[Piece]:
+    return () if text is None else text.values
+
+
+def has_content(pieces: Iterable[Piece]) -> bool:
+    """Whether anything is left of the pieces when they are glued."""
+    return any(isinstance(piece, SpecialToken) or str(piece) for piece in pieces)
+
+
+def with_functions_item(history: Sequence[HistoryItem], *added: HistoryItem) -> list[HistoryItem]:
+    """The history with items put before the first one that isn't a system item, or else at the start (7.2)."""
+    items = list(history)
+    at = next((index for index, item in enumerate(items) if not isinstance(item, SystemItem)), 0)
+    items[at:at] = added
+    return items
+
+
+def _is_beginning(beginning: Sequence[HistoryItem], items: Sequence[HistoryItem]) -> bool:
+    """Whether `items` begins with the very same objects, and has more."""
+    return len(beginning) < len(items) and all(map(operator.is_, beginning, items))
+
+
+def _seamed(first: tuple[Piece, ...], second: tuple[Piece, ...]) -> tuple[Piece, ...]:
+    """Two normalised lists as one."""
+    if not first or not second:
+        return first or second
+    if type(first[-1]) is type(second[0]) and not isinstance(second[0], SpecialToken):
+        return (*first[:-1], *normalised((first[-1], second[0])), *second[1:])
+    return first + second
+
+
+# Grouping strategies (section 9)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A group of G2: systems, then users, then models; any may be missing."""
+
+    systems: list[SystemItem]
+    users: list[UserItem]
+    models: list[ModelItem]
+
+
+def grouped_alone(items: Sequence[HistoryItem]) -> list[Unit]:
+    """G1: runs of systems merge, every user and every model stands alone."""
+    groups: list[Unit] = []
+    run: list[HistoryItem] = []
+    for item in items:
+        if isinstance(item, SystemItem):
+            if not run:
+                groups.append(run)
+            run.append(item)
+        else:
+            run = []
+            groups.append((item,))
+    return groups
+
+
+def grouped_in_turns(items: Sequence[HistoryItem]) -> list[Unit]:
+    """G2: systems, then users, then models."""
+    groups: list[Unit] = []
+    group: list[HistoryItem] = []
+    previous: type | None = None
+    for item in items:
+        kind = type(item)
+        starts = (kind is SystemItem and previous is not SystemItem) or (
+            kind is UserItem and previous is not SystemItem and previous is not UserItem
+        )
+        if starts or not groups:
+            group = []
+            groups.append(group)
+        group.append(item)
+        previous = kind
+    return groups
+
+
+def grouped_by_role(items: Sequence[HistoryItem]) -> list[Unit]:
+    """G3: runs of one role merge."""
+    groups: list[Unit] = []
+    group: list[HistoryItem] = []
+    previous: type | None = None
+    for item in items:
+        if type(item) is not previous:
+            group = []
+            groups.append(group)
+            previous = type(item)
+        group.append(item)
+    return groups
+
+
+def turn_of(unit: Unit) -> Turn:
+    """The roles of a G2 group apart."""
+    return Turn(
+        [item for item in unit if isinstance(item, SystemItem)],
+        [item for item in unit if isinstance(item, UserItem)],
+        [item for item in unit if isinstance(item, ModelItem)],
+    )
+
+
+def write_systems(out: list[Piece], items: Sequence[HistoryItem], separator: Piece = GAP) -> None:
+    """The texts of system items with the separator between them."""
+    for index, item in enumerate(items):
+        if index:
+            out.append(separator)
+        assert isinstance(item, SystemItem)
+        out.extend(item.text.values)
+
+
+def write_users(out: list[Piece], items: Sequence[HistoryItem]) -> None:
+    for index, item in enumerate(items):
+        if index:
+            out.append(GAP)
+        assert isinstance(item, UserItem)
+        out.append(item.text)
+
+
+def write_models(wrapper: ChatWrapper, out: list[Piece], items: Sequence[HistoryItem]) -> None:
+    for index, item in enumerate(items):
+        if index:
+            out.append(GAP)
+        assert isinstance(item, ModelItem)
+        wrapper.write_response(out, item.response)
+
+
+def write_group(wrapper: ChatWrapper, out: list[Piece], items: Sequence[HistoryItem]) -> None:
+    """The texts of one role with blank lines between them."""
+    if not items:
+        return
+    if isinstance(items[0], SystemItem):
+        write_systems(out, items)
+    elif isinstance(items[0], UserItem):
+        write_users(out, items)
+    else:
+        write_models(wrapper, out, items)
