@@ -58,7 +58,7 @@ def complete(source: str, caret: int, *, codes: Collection[str] = ()) -> Complet
     caret = max(0, min(caret, len(source)))
     if len(source) > MAX_CHARACTERS:
         return Completion(caret, caret, ())
-    before = tokens(source[:caret])
+    before = list(tokens(source[:caret]))
     last = before.pop()
     if last.kind == "error":
         return _in_string(source, caret, before, last, codes)

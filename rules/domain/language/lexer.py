@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -79,28 +79,29 @@ _MISSPELT = (
 )
 
 
-def tokens(source: str) -> list[Token]:
+def tokens(source: str) -> Iterator[Token]:
     """All tokens of `source`, ended by one of kind "end", or by one of kind "error" that carries the diagnostic.
 
-    The caller has checked the length of `source`.
+    One by one, so that a parser that stops early has not paid for the rest.
     """
-    found: list[Token] = []
     at = 0
     while True:
         if space := _SPACE.match(source, at):
             at = space.end()
         if at >= len(source):
-            found.append(Token("end", "", len(source), len(source)))
-            return found
+            yield Token("end", "", len(source), len(source))
+            return
         token = _token(source, at)
-        found.append(token)
+        yield token
         if token.kind == "error":
-            return found
+            return
         at = token.end
 
 
 def _token(source: str, at: int) -> Token:
     char = source[at]
+    if char in "()[],?:+":
+        return Token("op", char, at, at + 1)
     if char in "rRbB\"'" and (prefix := _STRING_PREFIX.match(source, at)):
         return _string(source, at, prefix[1], prefix[2])
     if name := _NAME.match(source, at):

@@ -53,7 +53,7 @@ class _Parser:
     def __init__(self, source: str) -> None:
         self.source = source
         self.tokens = tokens(source)
-        self.index = 0
+        self.next = next(self.tokens)
         self.depth = 0
         self.nodes = 0
 
@@ -61,10 +61,9 @@ class _Parser:
 
     @property
     def token(self) -> Token:
-        token = self.tokens[self.index]
-        if token.problem is not None:
-            raise SyntaxProblem(token.problem)
-        return token
+        if self.next.problem is not None:
+            raise SyntaxProblem(self.next.problem)
+        return self.next
 
     def at(self, *texts: str) -> bool:
         token = self.token
@@ -72,7 +71,8 @@ class _Parser:
 
     def take(self) -> Token:
         token = self.token
-        self.index += 1
+        if token.kind != "end":
+            self.next = next(self.tokens)
         return token
 
     def need(self, text: str) -> Token:
@@ -251,8 +251,8 @@ class _Parser:
 
     def indexing(self, value: Syntax) -> SyntaxProblem:
         start, opening = value.outer[0], self.take()
-        key = self.token
-        closing = self.tokens[min(self.index + 1, len(self.tokens) - 1)]
+        key = self.take()
+        closing = self.next
         if key.kind != "string" or closing.text != "]":
             return self.unsupported("index", (opening.start, opening.end))
         replace = None
