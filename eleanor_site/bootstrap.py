@@ -28,7 +28,7 @@ LOCKS = Path("eleanor_site", "requirements")
 # What installers print, in the order in which to look for it, and what it means to the person at the terminal.
 FAILURES: tuple[tuple[str, str], ...] = (
     (
-        r"hash mismatch|do not match the hashes|hashes are required|hash-checking",
+        r"hash mismatch|do not match the hashes",
         "A downloaded package isn't the one pinned in {lock} (its hash differs), so nothing was installed: "
         "restore that file or ask who runs your package mirror, then try again.",
     ),
@@ -266,4 +266,4 @@ def _setup_error(output: str, root: Path, lock: str) -> SetupError:
 
 def _last_line(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip()]
-    return lines[-1] if lines else "the installer gave no reason"
+    return lines[-1].removeprefix("error: ") if lines else "the installer gave no reason"
