@@ -112,9 +112,7 @@ def to_tools(functions: Functions, describe: bool = True) -> list[dict[str, Any]
     return tools
 
 
-def to_messages(
-    history: Sequence[HistoryItem], settings: ChatWrapperSettings, conversion: Conversion
-) -> list[Message]:
+def to_messages(history: Sequence[HistoryItem], settings: ChatWrapperSettings, conversion: Conversion) -> list[Message]:
     """The messages of a history, in order."""
     messages: list[Message] = []
     for index, item in enumerate(history):
@@ -198,10 +196,10 @@ class _ModelMessages:
             own = self._own = Message("assistant")
             self._messages.append(own)
         call_id = id_start + str(index).rjust(_ID_LENGTH - len(id_start), "0")
-        function = {"name": call.name}
-        arguments = _as_text(call.params) if conversion.params_as_text else call.params
-        if arguments is not ABSENT:
-            function["arguments"] = arguments
+        function: dict[str, Any] = {"name": call.name}
+        # A template sees absent params as a key without a value.
+        absent = None if call.params is ABSENT else call.params
+        function["arguments"] = _as_text(call.params) if conversion.params_as_text else absent
         own.tool_calls.append({"id": call_id, "type": "function", "function": function})
         names = conversion.tool_names
         self._messages.append(
