@@ -137,7 +137,6 @@
   const close = (state) => {
     state.list?.remove();
     state.list = null;
-    state.area.setAttribute("aria-expanded", "false");
     state.area.removeAttribute("aria-activedescendant");
   };
 
@@ -187,7 +186,6 @@
     const place = caretPlace(state);
     list.style.setProperty("inset-block-start", `${place.bottom}px`);
     list.style.setProperty("inset-inline-start", `${Math.min(place.left, Math.max(0, box.clientWidth - list.offsetWidth))}px`);
-    area.setAttribute("aria-expanded", "true");
     choose(state, 0);
   };
 
@@ -258,9 +256,8 @@
     fields.set(box, state);
     box.classList.add("is-painted");
     if (box.dataset.completions) {
-      area.setAttribute("role", "combobox");
+      // A text area may not carry the combobox role; the rest of the pattern holds on its own role, textbox.
       area.setAttribute("aria-autocomplete", "list");
-      area.setAttribute("aria-expanded", "false");
       area.setAttribute("aria-controls", `${area.id}_completion`);
       area.setAttribute("aria-haspopup", "listbox");
     }
