@@ -88,12 +88,6 @@ _TRIGGER: Final = Trigger(
 )
 
 
-_TRIGGER: Final = Trigger(
-    "<next> follow remain outstanding leftover left-over unfinished pending <what <still> <left> <yet> todo to-do ["
-    " prochain suivantes restant reste <encore> faire"
-)
-
-
 def _before(pattern: str) -> Any:
     """A pattern that has to end where the expression starts."""
     return re2.compile("(?:" + pattern + r")\z")

@@ -1,0 +1,505 @@
+"""From the messages of a chat to turns, rounds, finals and points (continuation.md sections 2 to 6)."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal, NamedTuple
+
+from chats.domain.details import MessageDetails, ToolCall
+from chats.domain.messages import ROLE_TOOL, CanonicalMessage
+from chats.domain.record import ChatRecord
+from rules.domain.context import FinishReason, Stage, TurnContext
+from rules.domain.nudges import KnownPrompts, NudgeOutcome
+from rules.domain.tools import ToolCatalogue, ToolEntry, outcome, was_not_run
+
+WALKER_VERSION: Final = 1
+"""Raised by every change of what a walk gives, since columns made from it are kept."""
+
+SkipReason = Literal["preamble", "orphan_result", "pending_round"]
+
+_LOW_BUDGET: Final = 2
+_ANSWER_ARGUMENTS: Final = (
+    "result", "message", "answer", "final_answer", "final_thought", "summary", "text", "output",
+)  # fmt: skip
+_NO_COUNTS: Final[Mapping[str, int]] = {}
+
+
+class Skipped(NamedTuple):
+    """A message that is not evaluated, and why."""
+
+    message: int
+    reason: SkipReason
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What holds for chats that say nothing: of the replay, else of the tenant."""
+
+    step_budget: int | None = None
+    require_delivery: bool | None = None
+    audit_mode: bool | None = None
+
+    def before(self, other: Defaults) -> Defaults:
+        """These, and the others where these say nothing."""
+        return Defaults(
+            other.step_budget if self.step_budget is None else self.step_budget,
+            other.require_delivery if self.require_delivery is None else self.require_delivery,
+            other.audit_mode if self.audit_mode is None else self.audit_mode,
+        )
+
+
+NO_DEFAULTS: Final = Defaults()
+
+
+@dataclass(frozen=True, slots=True)
+class ChatFacts:
+    """What holds for all points of a chat. None means that the chat does not say.
+
+    `tools_known` tells whether the list of offered tools is stored; without one the tools called anywhere count.
+    """
+
+    step_budget: int | None
+    require_delivery: bool | None
+    audit_mode: bool | None
+    tools_known: bool
+    tools_available: bool
+    verify_available: bool
+
+    def settled(self, defaults: Defaults) -> Defaults:
+        """The chat's own settings, and the defaults where it has none."""
+        return Defaults(self.step_budget, self.require_delivery, self.audit_mode).before(defaults)
+
+
+class Point(NamedTuple):
+    """A place where rules are evaluated. Named for good by chat version, `message` and `stage`.
+
+    `seq` counts the points of the chat and `turn` its turns, from 0. `message` is the index of the response. `responses`
+    are those of the turn so far. `recorded` counts the recorded nudges of the turn so far by code; `next_nudge` is the
+    code of the nudge recorded right after the point. `same_results` says of a round that repeats the one before
+    whether the results were the same too; None when it does not repeat.
+    """
+
+    seq: int
+    turn: int
+    message: int
+    stage: Stage
+    final_text: str
+    finish_reason: FinishReason | None
+    user_text: str
+    tools_available: bool
+    tool_calls_total: int
+    tool_calls_since_user: int
+    mutated: bool
+    verified_after_mutation: bool
+    verify_failed: bool
+    no_progress_rounds: int
+    read_only_rounds: int
+    responses: int
+    recorded: Mapping[str, int]
+    next_nudge: str | None
+    same_results: bool | None
+
+    def context(self, settings: Defaults = NO_DEFAULTS, own: Mapping[str, int] = _NO_COUNTS) -> TurnContext:
+        """The context of the turn here; `own` counts firings of a replay in the turn that the history does not hold.
+
+        `settings` are those of the chat with all defaults filled in (`ChatFacts.settled`).
+        """
+        nudges = self.recorded
+        if own:
+            nudges = dict(nudges)
+            for code, count in own.items():
+                nudges[code] = nudges.get(code, 0) + count
+        return TurnContext(
+            self.final_text,
+            self.finish_reason,
+            self.user_text,
+            self.tools_available,
+            self.tool_calls_total,
+            self.tool_calls_since_user,
+            self.mutated,
+            self.verified_after_mutation,
+            self.verify_failed,
+            self.no_progress_rounds,
+            self.read_only_rounds,
+            self.budget_low(settings.step_budget),
+            bool(settings.require_delivery),
+            bool(settings.audit_mode),
+            nudges,
+        )
+
+    def budget_low(self, step_budget: int | None) -> bool:
+        """Whether a budget is known and at most two responses of it are left in the turn."""
+        return step_budget is not None and step_budget - self.responses <= _LOW_BUDGET
+
+    def unknown(self, facts: ChatFacts, settings: Defaults = NO_DEFAULTS) -> frozenset[str]:
+        """The fields whose value here is only assumed, since the history does not tell (rule-engine.md section 6)."""
+        fields = set()
+        if self.finish_reason is None:
+            fields.add("finish_reason")
+        if not facts.tools_known:
+            fields.add("tools_available")
+        if settings.step_budget is None:
+            fields.add("budget_low")
+        if not facts.verify_available:
+            fields |= {"mutated", "verified_after_mutation", "verify_failed"}
+        return frozenset(fields)
+
+
+class HistoryNudge(NamedTuple):
+    """A nudge that the history holds. `point` is the seq of the point right before it, None if there is none.
+
+    `outcome` tells what the next response of the turn did: called a working tool, only a finishing one, or only talked;
+    None when no response follows in the turn.
+    """
+
+    message: int
+    code: str
+    turn: int
+    point: int | None
+    outcome: NudgeOutcome | None
+
+
+class Turn(NamedTuple):
+    """A turn: its number, the index of the human message that starts it, and its points by seq, end excluded.
+
+    `no_final` marks one that ends without a final point: interrupted or cut off.
+    """
+
+    number: int
+    message: int
+    first_point: int
+    end_point: int
+    no_final: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """All that a stored chat gives for evaluation, in stored order."""
+
+    facts: ChatFacts
+    points: list[Point]
+    turns: list[Turn]
+    nudges: list[HistoryNudge]
+    skipped: list[Skipped]
+
+
+def walk(record: ChatRecord, catalogue: ToolCatalogue, prompts: KnownPrompts = KnownPrompts()) -> Walk:  # noqa: B008
+    """Go through a chat once and work out its points. Nothing of the chat is changed."""
+    facts = _facts(record, catalogue)
+    walker = _Walker(facts, catalogue, prompts)
+    chat = record.chat
+    for index, (message, details) in enumerate(zip(chat.messages, record.details, strict=True)):
+        role = message.role
+        if role == chat.system_role or message.fewshot_example:
+            continue
+        if role == chat.human_role:
+            walker.human(index, message.content, details)
+        elif role == chat.ai_role:
+            walker.response(index, message.content, details)
+        elif role == ROLE_TOOL:
+            walker.result(index, message, details)
+    walker.end_turn()
+    return Walk(facts, walker.points, walker.turns, walker.nudges, sorted(walker.skipped))
+
+
+def _facts(record: ChatRecord, catalogue: ToolCatalogue) -> ChatFacts:
+    if record.tools is not None:
+        names = {tool.name for tool in record.tools}
+    else:
+        names = {call.name for details in record.details for call in details.tool_calls}
+    return ChatFacts(
+        step_budget=record.step_budget,
+        require_delivery=record.require_delivery,
+        audit_mode=record.audit_mode,
+        tools_known=record.tools is not None,
+        tools_available=bool(names),
+        verify_available=any(catalogue.can_verify(name) for name in names),
+    )
+
+
+class _Batch:
+    """The calls of the last response, with the results and nudges that came since."""
+
+    __slots__ = (
+        "calls",
+        "entries",
+        "final_text",
+        "finish_reason",
+        "message",
+        "nudges_after",
+        "nudges_between",
+        "results",
+        "text",
+    )
+
+    def __init__(self, message: int, text: str, details: MessageDetails, catalogue: ToolCatalogue) -> None:
+        self.message = message
+        self.text = text
+        self.calls: Sequence[ToolCall] = details.tool_calls
+        self.entries = [catalogue.entry_for(call.name, call.arguments) for call in self.calls]
+        self.results: list[tuple[str, MessageDetails] | None] = [None] * len(self.calls)
+        self.finish_reason: FinishReason = details.finish_reason or "tool_calls"
+        finishing = [call for call, entry in zip(self.calls, self.entries, strict=True) if entry.kind == "finish"]
+        self.final_text = _finishing_text(finishing, text) if finishing else None
+        self.nudges_between: list[tuple[int, str]] = []
+        self.nudges_after: list[tuple[int, str]] = []
+
+    def working(self) -> list[int]:
+        """The places of the calls that are no finishing ones."""
+        return [at for at, entry in enumerate(self.entries) if entry.kind != "finish"]
+
+    def add_result(self, message: CanonicalMessage, details: MessageDetails) -> bool:
+        """Whether the result belongs to a call. The later one of two counts; nudges before it stand between results.
+
+        The result of a finishing call closes nothing: a nudge before it comes right after the final answer.
+        """
+        at = self._place_of(message)
+        if at is None:
+            return False
+        self.results[at] = message.content, details
+        if self.entries[at].kind != "finish":
+            self.nudges_between += self.nudges_after
+            self.nudges_after.clear()
+        return True
+
+    def _place_of(self, message: CanonicalMessage) -> int | None:
+        calls = self.calls
+        if message.tool_call_id:
+            return next((at for at, call in enumerate(calls) if call.id == message.tool_call_id), None)
+        unanswered = [at for at, result in enumerate(self.results) if result is None]
+        named = (at for at in unanswered if calls[at].name == message.name)
+        return next(named, unanswered[0] if unanswered else None)
+
+
+class _Walker:
+    """The state of the walk: counters of the turn in progress, and the calls whose results are still coming in."""
+
+    def __init__(self, facts: ChatFacts, catalogue: ToolCatalogue, prompts: KnownPrompts) -> None:
+        self.facts = facts
+        self.catalogue = catalogue
+        self.prompts = prompts
+        self.points: list[Point] = []
+        self.turns: list[Turn] = []
+        self.nudges: list[HistoryNudge] = []
+        self.skipped: list[Skipped] = []
+        self.in_turn = False
+        self.batch: _Batch | None = None
+        self._forget_turn()
+
+    def _forget_turn(self) -> None:
+        """Every counter is per turn; nothing is carried over (section 2, rule 5)."""
+        self.turn_message = 0
+        self.first_point = len(self.points)
+        self.user_text = ""
+        self.responses = 0
+        self.total = 0
+        self.since_user = 0
+        self.mutated = False
+        self.verified = True
+        self.verify_failed = False
+        self.no_progress = 0
+        self.read_only = 0
+        self.recorded: Mapping[str, int] = _NO_COUNTS
+        self.calls_before: Hashable = None
+        self.results_before: Hashable = None
+        self.same_results: bool | None = None
+        self.point_before: int | None = None  # the point right before the next message, skipped ones aside
+        self.untold = len(self.nudges)  # nudges from here on have no outcome yet
+        self.has_final = False
+
+    def human(self, index: int, text: str, details: MessageDetails) -> None:
+        if self.in_turn and self.responses == 0:
+            self.user_text = text
+            return
+        code = (details.nudge_code or self.prompts.code_of(text)) if self.in_turn else None
+        if code is None:
+            self.end_turn()
+            self.in_turn = True
+            self.turn_message = index
+            self.user_text = text
+        elif self.batch is not None:
+            self.batch.nudges_after.append((index, code))
+        else:
+            self._nudge(index, code)
+
+    def response(self, index: int, text: str, details: MessageDetails) -> None:
+        if not self.in_turn:
+            self.skipped.append(Skipped(index, "preamble"))
+            return
+        self._close_batch(answered=True)
+        self.responses += 1
+        self.point_before = None
+        if not details.tool_calls:
+            self._tell_outcome("ignored")
+            self._add_point(index, "final", text.strip(), details.finish_reason)
+            return
+        batch = self.batch = _Batch(index, text.strip(), details, self.catalogue)
+        self._tell_outcome("acted" if batch.working() else "finished")
+
+    def result(self, index: int, message: CanonicalMessage, details: MessageDetails) -> None:
+        if self.batch is None or not self.batch.add_result(message, details):
+            self.skipped.append(Skipped(index, "orphan_result"))
+
+    def end_turn(self) -> None:
+        """What closes the turn in progress, if any: a human message or the end of the chat."""
+        if not self.in_turn:
+            return
+        self._close_batch(answered=False)
+        self.turns.append(
+            Turn(len(self.turns), self.turn_message, self.first_point, len(self.points), not self.has_final)
+        )
+        self._forget_turn()
+
+    def _nudge(self, index: int, code: str) -> None:
+        point = self.point_before
+        if point is not None:
+            self.points[point] = self.points[point]._replace(next_nudge=code)
+        self.nudges.append(HistoryNudge(index, code, len(self.turns), point, None))
+        self.recorded = {**self.recorded, code: self.recorded.get(code, 0) + 1}
+        self.since_user = 0
+        self.point_before = None
+
+    def _tell_outcome(self, outcome_of_nudges: NudgeOutcome) -> None:
+        for at in range(self.untold, len(self.nudges)):
+            self.nudges[at] = self.nudges[at]._replace(outcome=outcome_of_nudges)
+        self.untold = len(self.nudges)
+
+    def _close_batch(self, *, answered: bool) -> None:
+        batch = self.batch
+        if batch is None:
+            return
+        self.batch = None
+        working = batch.working()
+        for index, code in batch.nudges_between:
+            self._nudge(index, code)
+        if working:
+            if answered or any(batch.results[at] is not None for at in working):
+                self._apply_round(batch, working)
+                self._add_point(batch.message, "round", batch.text, batch.finish_reason)
+            else:
+                self.skipped.append(Skipped(batch.message, "pending_round"))
+        if batch.final_text is not None:
+            self._add_point(batch.message, "final", batch.final_text, "tool_calls")
+        for index, code in batch.nudges_after:
+            self._nudge(index, code)
+
+    def _apply_round(self, batch: _Batch, working: list[int]) -> None:
+        """Update all counters, call by call in the order in which the response lists them."""
+        self.total += len(working)
+        if not batch.nudges_between:  # else the calls came before the last user-role message
+            self.since_user += len(working)
+        only_reads = True
+        for at in working:
+            entry = batch.entries[at]
+            if entry.kind == "read":
+                continue
+            only_reads = False
+            if entry.kind == "verify":
+                self._apply_check(batch.results[at], entry)
+            elif self.facts.verify_available and not _not_run(batch.results[at]):
+                self.mutated = True
+                self.verified = False
+        self.read_only = self.read_only + 1 if only_reads else 0
+        self._compare_with_round_before(batch, working)
+
+    def _apply_check(self, result: tuple[str, MessageDetails] | None, entry: ToolEntry) -> None:
+        if result is None:
+            return
+        content, details = result
+        told = outcome(content, details.result_status, details.exit_code, entry)
+        if told == "ok":
+            self.verify_failed = False
+            self.verified = True
+        elif told == "failed":
+            self.verify_failed = True
+
+    def _compare_with_round_before(self, batch: _Batch, working: list[int]) -> None:
+        compared = [at for at in working if not batch.entries[at].repeatable]
+        if not compared:
+            self.no_progress = 0
+            self.calls_before = self.results_before = self.same_results = None
+            return
+        keys = [call_key(batch.calls[at]) for at in compared]
+        calls = _multiset(keys)
+        contents = [result and result[0] for result in map(batch.results.__getitem__, compared)]
+        results = _multiset(zip(keys, contents, strict=True))
+        repeats = calls == self.calls_before
+        self.no_progress = self.no_progress + 1 if repeats else 0
+        self.same_results = results == self.results_before if repeats else None
+        self.calls_before, self.results_before = calls, results
+
+    def _add_point(self, message: int, stage: Stage, text: str, finish_reason: FinishReason | None) -> None:
+        seq = len(self.points)
+        self.has_final = self.has_final or stage == "final"
+        self.point_before = seq
+        self.points.append(
+            Point(
+                seq,
+                len(self.turns),
+                message,
+                stage,
+                text,
+                finish_reason,
+                self.user_text,
+                self.facts.tools_available,
+                self.total,
+                self.since_user,
+                self.mutated,
+                self.verified,
+                self.verify_failed,
+                self.no_progress,
+                self.read_only,
+                self.responses,
+                self.recorded,
+                None,
+                self.same_results if stage == "round" else None,
+            )
+        )
+
+
+def _finishing_text(finishing: Iterable[ToolCall], text: str) -> str:
+    """The first text argument that holds an answer, else the response's text (section 6, `final_text`)."""
+    for call in finishing:
+        for name in _ANSWER_ARGUMENTS:
+            value = (call.arguments or {}).get(name)
+            if isinstance(value, str):
+                return value.strip()
+    return text
+
+
+def _not_run(result: tuple[str, MessageDetails] | None) -> bool:
+    if result is None:
+        return False
+    content, details = result
+    return was_not_run(content, details.result_status, details.exit_code)
+
+
+def _multiset(items: Iterable[Hashable]) -> Hashable:
+    return frozenset(Counter(items).items())
+
+
+def call_key(call: ToolCall) -> Hashable:
+    """Equal for calls of the same name with the same arguments, compared as values (section 6, repeats)."""
+    if call.arguments_raw is None:
+        return call.name, _comparable(call.arguments or {})
+    try:
+        return call.name, _comparable(json.loads(call.arguments_raw))
+    except (ValueError, RecursionError):
+        return call.name, "raw", unicodedata.normalize("NFC", call.arguments_raw)
+
+
+def _comparable(value: Any) -> Hashable:
+    """Key order and number form do not matter, list order does; text after NFC. True and 1 stay different."""
+    if isinstance(value, str):
+        return value if value.isascii() else unicodedata.normalize("NFC", value)
+    if isinstance(value, bool):
+        return "bool", value
+    if isinstance(value, dict):
+        return frozenset((_comparable(key), _comparable(item)) for key, item in value.items())
+    if isinstance(value, list):
+        return tuple(map(_comparable, value))
+    return ("nan",) if value != value else value
