@@ -196,8 +196,8 @@ HARMONY_COMMENTARY: Final = LlamaText("Calls to functions go to the channel comm
 
 SEED_DEFAULT_SYSTEM: Final = LlamaText("You are a helpful assistant. Functions are there to help you with requests.")
 SEED_FUNCTIONS: Final = LlamaText(
-    "\nTool List:\nThese tools may be used; they are described in JSON Schema. Decide before you answer whether and how "
-    "to call them.\n{{functions}}\nA call has exactly this form:\n",
+    "\nTool List:\nThese tools may be used; they are described in JSON Schema. Decide before you answer whether "
+    "and how to call them.\n{{functions}}\nA call has exactly this form:\n",
     _special(
         '<seed:tool_call>\n<function=example_function_name>\n{"example_parameter": "value"}</function>\n'
         "</seed:tool_call>"

@@ -215,6 +215,8 @@ class ChatWrapper:
     options_model: ClassVar[type[WrapperOptions]] = WrapperOptions
     stop_triggers: ClassVar[Sequence[LlamaText]] = ()
     shown_options: ClassVar[Sequence[str]] = ()
+    inserts_names: ClassVar[bool] = False
+    """Whether the name is inserted where `{{functionName}}` stands, instead of replacing it with its `$` rule."""
     options: Any
 
     def __init__(
@@ -238,10 +240,10 @@ class ChatWrapper:
         call = self.settings.functions.call
         result = self.settings.functions.result
         self._call_prefix = call.prefix.values
-        self._call_params_prefix = _Fillable(call.params_prefix)
-        self._call_suffix = _Fillable(call.suffix)
-        self._result_prefix = _Fillable(result.prefix)
-        self._result_suffix = _Fillable(result.suffix)
+        self._call_params_prefix = _Fillable(call.params_prefix, self.inserts_names)
+        self._call_suffix = _Fillable(call.suffix, self.inserts_names)
+        self._result_prefix = _Fillable(result.prefix, self.inserts_names)
+        self._result_suffix = _Fillable(result.suffix, self.inserts_names)
         placeholder = call.empty_call_params_placeholder
         self._no_params = "" if placeholder is ABSENT or placeholder == "" else json_dumps(placeholder)
         segments = self.settings.segments
@@ -601,30 +603,32 @@ class _ResponseWriter:
 class _Fillable:
     """A text of the settings with its template parameters, prepared for filling in."""
 
-    def __init__(self, text: LlamaText) -> None:
+    def __init__(self, text: LlamaText, inserts: bool) -> None:
         self.values = text.values
+        self._replace = _inserted if inserts else replace_marker
         plain = [piece for piece in text.values if isinstance(piece, str)]
-        self._has_name = any("{{functionName}}" in piece for piece in plain)
-        self._has_params = any("{{functionParams}}" in piece for piece in plain)
+        self._has_name = any(_NAME in piece for piece in plain)
+        self._has_params = any(_PARAMS in piece for piece in plain)
 
     def with_name(self, name: str) -> Sequence[Piece]:
         if not self._has_name:
             return self.values
-        return [
-            replace_marker(piece, "{{functionName}}", name) if isinstance(piece, str) else piece
-            for piece in self.values
-        ]
+        return [self._replace(piece, _NAME, name) if isinstance(piece, str) else piece for piece in self.values]
 
     def with_call(self, call: FunctionCall) -> Sequence[Piece]:
-        if not self._has_params and "{{functionParams}}" not in call.name:
-            return self.with_name(call.name)
+        values = self.with_name(call.name)
+        if not self._has_params and not (self._has_name and _PARAMS in call.name):
+            return values
         params = "" if call.params is ABSENT else json_dumps(call.params)
-        return [
-            replace_marker(replace_marker(piece, "{{functionName}}", call.name), "{{functionParams}}", params)
-            if isinstance(piece, str)
-            else piece
-            for piece in self.values
-        ]
+        return [self._replace(piece, _PARAMS, params) if isinstance(piece, str) else piece for piece in values]
+
+
+_NAME = "{{functionName}}"
+_PARAMS = "{{functionParams}}"
+
+
+def _inserted(text: str, marker: str, content: str) -> str:
+    return text.replace(marker, content)
 
 
 def of_origin(text: str, origin: int | None) -> str:

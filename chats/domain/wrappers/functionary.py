@@ -175,8 +175,6 @@ class FunctionaryChatWrapper(ChatWrapper):
         elif item.text:
             out.append(_v2_header("system", first))
             out.extend(item.text.values)
-        if not last:
-            out.append(_STOP)
 
     def _write_v2_model(
         self, out: list[Piece], response: Sequence[ResponseEntry], first: bool, last: bool, has_functions: bool

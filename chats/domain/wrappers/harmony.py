@@ -35,7 +35,6 @@ from chats.domain.wrappers.base import (
     Unit,
     WrapperOptions,
     has_content,
-    of_origin,
     special,
     texts,
 )
@@ -83,7 +82,7 @@ _SEGMENTS: Final = {
     "thought": special("<|start|>assistant<|channel|>analysis<|message|>"),
     "comment": special("<|start|>assistant<|channel|>commentary<|message|>"),
 }
-_CALL: Final = special("<|start|>assistant<|channel|>commentary to=")
+_COMMENTARY: Final = special("<|start|>assistant<|channel|>commentary")
 _STOP: Final = texts(EOS, special("<|return|>"), "<|return|>")
 _RERENDER: Final = Rerender(tuple(texts(special("<|end|>"))), "closeResponseItem")
 _PREFIX_TRIGGERS: Final = (
@@ -110,6 +109,7 @@ class HarmonyChatWrapper(ChatWrapper):
     """Messages in channels: analysis for thoughts, commentary for calls and comments, final for answers."""
 
     wrapper_name = "Harmony"
+    inserts_names = True
     options_model = HarmonyOptions
     shown_options = (
         "cutting_knowledge_date",
@@ -239,7 +239,8 @@ class HarmonyChatWrapper(ChatWrapper):
                     is_plain = flags.no_final_messages or (flags.disable_non_final_final_messages and not is_last_entry)
                     out += [_PLAIN if is_plain else _FINAL, entry, _END]
             elif isinstance(entry, FunctionCall):
-                self._write_call_with_result(out, entry, use_raw)
+                self.write_call_or_raw(out, entry, use_raw)
+                self.write_result(out, entry)
             elif use_raw and entry.ended and entry.raw is not None:
                 out.append(_ASSISTANT)
                 out.extend(entry.raw.values)
@@ -258,18 +259,12 @@ class HarmonyChatWrapper(ChatWrapper):
         if segment.ended or not last_item:
             out.append(_END)
 
-    def _write_call_with_result(self, out: list[Piece], call: FunctionCall, use_raw: bool) -> None:
-        if use_raw and call.raw_call is not None:
-            out.extend(call.raw_call.values)
-        else:
-            settings = self.settings.functions.call
-            out += [_CALL, "functions.", of_origin(call.name, call.origin), *settings.params_prefix.values]
-            out.append("{}" if call.params is ABSENT else self.params_text(call))
-            out.extend(settings.suffix.values)
-        out += [special("<|start|>"), "functions.", call.name]
-        out.append(special(" to=assistant<|channel|>commentary<|message|>"))
-        out.append("" if call.result is ABSENT else self.result_text(call))
-        out.append(_END)
+    def write_call(self, out: list[Piece], call: FunctionCall) -> None:
+        out.append(_COMMENTARY)
+        super().write_call(out, call)
+
+    def result_text(self, call: FunctionCall) -> str:
+        return "" if call.result is ABSENT else super().result_text(call)
 
     def generate_model_response_text(self, response: Sequence[ResponseEntry], use_raw: bool = True) -> LlamaText:
         """A response as it continues a history: without the beginning and the end that the history has."""

@@ -73,11 +73,10 @@ class Llama2ChatWrapper(ChatWrapper):
             out.extend(user)
             out.append(_END_INST)
         write_models(self, out, turn.models)
-        if last:
-            return
         if self.options.add_space_before_eos:
             out.append(" ")
-        out.append(EOS)
+        if not last:
+            out.append(EOS)
 
 
 _INST: Final = special("[INST] ")

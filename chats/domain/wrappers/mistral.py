@@ -112,11 +112,10 @@ class MistralChatWrapper(ChatWrapper):
         out.extend(user)
         out.append(_END_INST)
         write_models(self, out, turn.models)
-        if not ends:
-            return
         if self.options.add_space_before_eos:
             out.append(" ")
-        out.append(EOS)
+        if ends:
+            out.append(EOS)
 
     def result_text(self, call: FunctionCall) -> str:
         if call.result is not ABSENT and self.options.stringify_function_call_result:

@@ -71,6 +71,7 @@ class MuseChatWrapper(ChatWrapper):
     """Every message of the model says whom it is for: itself, the user, or a tool."""
 
     wrapper_name = "Muse"
+    inserts_names = True
     options_model = MuseOptions
     shown_options = ("reasoning_strength", "keep_only_last_thought", "knowledge_cutoff", "today_date")
 
@@ -106,8 +107,8 @@ class MuseChatWrapper(ChatWrapper):
         opening: list[Piece] = [BOS, _SYSTEM]
         rest = history
         if history and isinstance(history[0], SystemItem):
-            own: list[Piece] = [*history[0].text.values, "\n"]
-            opening.extend(_specialised(own) if is_special else own)
+            opening.extend(history[0].text.values)
+            opening.append(special("\n") if is_special else "\n")
             rest = history[1:]
         else:
             opening.extend(self._default_message())
