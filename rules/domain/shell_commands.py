@@ -1,4 +1,4 @@
-"""What a shell command does, judged by its words: does it check something, does it only look (continuation.md section 5).
+"""What a shell command does, judged by its words: checking or only looking (continuation.md section 5).
 
 No shell grammar: commands are the parts between `;`, `&`, `|` and line ends, whatever quotes say. All in linear time.
 """
@@ -9,8 +9,30 @@ import re
 from typing import Final
 
 _CHECKS: Final = frozenset(
-    "pytest tox nox unittest jest vitest mocha ruff flake8 mypy pyright eslint tsc ctest test tests check lint typecheck"
-    " build rspec phpunit".split()
+    [
+        "pytest",
+        "tox",
+        "nox",
+        "unittest",
+        "jest",
+        "vitest",
+        "mocha",
+        "ruff",
+        "flake8",
+        "mypy",
+        "pyright",
+        "eslint",
+        "tsc",
+        "ctest",
+        "test",
+        "tests",
+        "check",
+        "lint",
+        "typecheck",
+        "build",
+        "rspec",
+        "phpunit",
+    ]
 )
 _CHECKS_WITH_TARGET: Final[dict[str, frozenset[str]]] = {
     "cargo": frozenset({"test", "check", "clippy", "build"}),
@@ -25,7 +47,31 @@ _RUNNERS: Final[dict[str, str]] = {"uv": "run", "poetry": "run"}
 _PYTHON: Final = re.compile(r"python3?(?:\.\d+)?")
 _PACKAGE_MANAGERS: Final = frozenset({"npm", "pnpm", "yarn", "bun"})
 _READS: Final = frozenset(
-    "ls cat head tail grep rg find wc file stat tree pwd which sort uniq cut tr awk jq diff nl less echo".split()
+    [
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "grep",
+        "rg",
+        "find",
+        "wc",
+        "file",
+        "stat",
+        "tree",
+        "pwd",
+        "which",
+        "sort",
+        "uniq",
+        "cut",
+        "tr",
+        "awk",
+        "jq",
+        "diff",
+        "nl",
+        "less",
+        "echo",
+    ]
 )
 _GIT_READS: Final = frozenset({"status", "diff", "log", "show", "blame", "grep", "ls-files"})
 

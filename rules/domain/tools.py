@@ -22,8 +22,8 @@ _SEPARATORS: Final = ("__", ".", "/", ":")
 class ToolEntry:
     """One entry of a catalogue; an empty `argument` means that the name alone decides.
 
-    `pattern` is a shell-style wildcard, case ignored. `argument_pattern`, `success_pattern` and `failure_pattern` are RE2
-    patterns. `command` is how built-in entries read the argument instead, as a shell command.
+    `pattern` is a shell-style wildcard, case ignored. `argument_pattern`, `success_pattern` and `failure_pattern` are
+    RE2 patterns. `command` is how built-in entries read the argument instead, as a shell command.
     """
 
     pattern: str
@@ -107,7 +107,8 @@ FALLBACK: Final = ToolEntry("*", "other")
 class ToolCatalogue:
     """A tenant's entries, then the built-in ones; the first entry that fits decides.
 
-    Raises ValueError naming entry and part when a pattern of an entry is refused. What a name can be is worked out once.
+    Raises ValueError naming entry and part when a pattern of an entry is refused. What a name can be is worked out
+    once.
     """
 
     def __init__(self, entries: Sequence[ToolEntry] = ()) -> None:
@@ -198,11 +199,13 @@ _REFUSED: Final = re2.compile(
     r"|rejected by the user|request interrupted by user)"
 )
 _EXIT_CODE: Final = re2.compile(
-    r"(?i)\b(?:exit(?:ed|s)?(?: with)?[ _-]?(?:code|status)|return(?:ed)?(?: with)?[ _-]?code)\s*(?:[:=]|is|of)?\s*(-?\d+)"
+    r"(?i)\b(?:exit(?:ed|s)?(?: with)?[ _-]?(?:code|status)|return(?:ed)?(?: with)?[ _-]?code)\s*(?:[:=]|is"
+    r"|of)?\s*(-?\d+)"
 )
 _FAILED: Final = re2.compile(
     "(?m)"
-    r"(?i:\b0*[1-9][\d,]*\s+(?:(?:tests?|test suites?|suites?|specs?|checks?|cases?|examples?|assertions?|lint|type)\s+)?"
+    r"(?i:\b0*[1-9][\d,]*\s+(?:(?:tests?|test suites?|suites?|specs?|checks?|cases?|examples?|assertions?|lint"
+    r"|type)\s+)?"
     r"(?:failed|failures?|errors?)\b)"
     r"|^FAILED\b"
     r"|(?i:traceback \(most recent call last\))"

@@ -77,10 +77,10 @@ class ChatFacts:
 class Point(NamedTuple):
     """A place where rules are evaluated. Named for good by chat version, `message` and `stage`.
 
-    `seq` counts the points of the chat and `turn` its turns, from 0. `message` is the index of the response. `responses`
-    are those of the turn so far. `recorded` counts the recorded nudges of the turn so far by code; `next_nudge` is the
-    code of the nudge recorded right after the point. `same_results` says of a round that repeats the one before
-    whether the results were the same too; None when it does not repeat.
+    `seq` counts the points of the chat and `turn` its turns, from 0. `message` is the index of the response.
+    `responses` are those of the turn so far. `recorded` counts the recorded nudges of the turn so far by code;
+    `next_nudge` is the code of the nudge recorded right after the point. `same_results` says of a round that repeats
+    the one before whether the results were the same too; None when it does not repeat.
     """
 
     seq: int
@@ -234,6 +234,7 @@ class _Batch:
         "nudges_between",
         "results",
         "text",
+        "working",
     )
 
     def __init__(self, message: int, text: str, details: MessageDetails, catalogue: ToolCatalogue) -> None:
@@ -243,14 +244,14 @@ class _Batch:
         self.entries = [catalogue.entry_for(call.name, call.arguments) for call in self.calls]
         self.results: list[tuple[str, MessageDetails] | None] = [None] * len(self.calls)
         self.finish_reason: FinishReason = details.finish_reason or "tool_calls"
-        finishing = [call for call, entry in zip(self.calls, self.entries, strict=True) if entry.kind == "finish"]
-        self.final_text = _finishing_text(finishing, text) if finishing else None
+        # places of the calls that are no finishing ones
+        self.working = [at for at, entry in enumerate(self.entries) if entry.kind != "finish"]
+        self.final_text: str | None = None
+        if len(self.working) < len(self.calls):
+            finishing = (call for call, entry in zip(self.calls, self.entries, strict=True) if entry.kind == "finish")
+            self.final_text = _finishing_text(finishing, text)
         self.nudges_between: list[tuple[int, str]] = []
         self.nudges_after: list[tuple[int, str]] = []
-
-    def working(self) -> list[int]:
-        """The places of the calls that are no finishing ones."""
-        return [at for at, entry in enumerate(self.entries) if entry.kind != "finish"]
 
     def add_result(self, message: CanonicalMessage, details: MessageDetails) -> bool:
         """Whether the result belongs to a call. The later one of two counts; nudges before it stand between results.
@@ -273,6 +274,31 @@ class _Batch:
         unanswered = [at for at, result in enumerate(self.results) if result is None]
         named = (at for at in unanswered if calls[at].name == message.name)
         return next(named, unanswered[0] if unanswered else None)
+
+
+class _Round:
+    """The calls of an evaluated round that are compared with those of the next one, as multisets."""
+
+    __slots__ = ("_keys", "batch", "compared", "names")
+
+    def __init__(self, batch: _Batch, compared: list[int]) -> None:
+        self.batch = batch
+        self.compared = compared
+        self.names = sorted(batch.calls[at].name for at in compared)
+        self._keys: list[Hashable] | None = None
+
+    def keys(self) -> Hashable:
+        """Worked out only when the names are the same."""
+        return _multiset(self._call_keys())
+
+    def results(self) -> Hashable:
+        given = (self.batch.results[at] for at in self.compared)
+        return _multiset(zip(self._call_keys(), (result and result[0] for result in given), strict=True))
+
+    def _call_keys(self) -> list[Hashable]:
+        if self._keys is None:
+            self._keys = [call_key(self.batch.calls[at]) for at in self.compared]
+        return self._keys
 
 
 class _Walker:
@@ -304,8 +330,7 @@ class _Walker:
         self.no_progress = 0
         self.read_only = 0
         self.recorded: Mapping[str, int] = _NO_COUNTS
-        self.calls_before: Hashable = None
-        self.results_before: Hashable = None
+        self.round_before: _Round | None = None
         self.same_results: bool | None = None
         self.point_before: int | None = None  # the point right before the next message, skipped ones aside
         self.untold = len(self.nudges)  # nudges from here on have no outcome yet
@@ -338,7 +363,7 @@ class _Walker:
             self._add_point(index, "final", text.strip(), details.finish_reason)
             return
         batch = self.batch = _Batch(index, text.strip(), details, self.catalogue)
-        self._tell_outcome("acted" if batch.working() else "finished")
+        self._tell_outcome("acted" if batch.working else "finished")
 
     def result(self, index: int, message: CanonicalMessage, details: MessageDetails) -> None:
         if self.batch is None or not self.batch.add_result(message, details):
@@ -373,7 +398,7 @@ class _Walker:
         if batch is None:
             return
         self.batch = None
-        working = batch.working()
+        working = batch.working
         for index, code in batch.nudges_between:
             self._nudge(index, code)
         if working:
@@ -418,19 +443,16 @@ class _Walker:
             self.verify_failed = True
 
     def _compare_with_round_before(self, batch: _Batch, working: list[int]) -> None:
+        before = self.round_before
         compared = [at for at in working if not batch.entries[at].repeatable]
-        if not compared:
-            self.no_progress = 0
-            self.calls_before = self.results_before = self.same_results = None
-            return
-        keys = [call_key(batch.calls[at]) for at in compared]
-        calls = _multiset(keys)
-        contents = [result and result[0] for result in map(batch.results.__getitem__, compared)]
-        results = _multiset(zip(keys, contents, strict=True))
-        repeats = calls == self.calls_before
-        self.no_progress = self.no_progress + 1 if repeats else 0
-        self.same_results = results == self.results_before if repeats else None
-        self.calls_before, self.results_before = calls, results
+        self.round_before = this = _Round(batch, compared) if compared else None
+        self.no_progress, self.same_results = self._repeats(this, before)
+
+    def _repeats(self, this: _Round | None, before: _Round | None) -> tuple[int, bool | None]:
+        """Repeats in a row, and whether the results are the same too if this round is one."""
+        if this is None or before is None or this.names != before.names or this.keys() != before.keys():
+            return 0, None
+        return self.no_progress + 1, this.results() == before.results()
 
     def _add_point(self, message: int, stage: Stage, text: str, finish_reason: FinishReason | None) -> None:
         seq = len(self.points)

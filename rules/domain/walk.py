@@ -1,4 +1,4 @@
-"""Replaying a chat point by point: the definition that every faster engine is compared with (rule-engine.md section 3)."""
+"""Replaying a chat point by point, which defines what faster engines must give (rule-engine.md section 3)."""
 
 from __future__ import annotations
 

@@ -22,9 +22,7 @@ from rules.domain.tools import ToolCatalogue
 from rules.domain.turns import NO_DEFAULTS, Point, Walk, walk
 from rules.domain.walk import replay
 
-USER_RULE = (
-    "ctx.final_text.matches('(?i)(unable to|cannot|je ne peux pas|impossible de) ') && ctx.tool_calls_total < 3"
-)
+USER_RULE = "ctx.final_text.matches('(?i)(unable to|cannot|je ne peux pas|impossible de) ') && ctx.tool_calls_total < 3"
 COUNTED = tuple(f"EAI-GOV-{number}" for number in ("01", "02", "03", "04", "05", "09", "10", "11"))
 KNOWN_SEED = 7
 KNOWN_FIRINGS = {

@@ -9,25 +9,25 @@ import re2
 
 from rules.domain.phrases.french import INFINITIVE, NOT_A_VERB, PRONOUN
 from rules.domain.phrases.prose import is_question, located_prose, original_span, prose, sentence_end
-from rules.domain.phrases.triggers import Trigger
+from rules.domain.phrases.triggers import possible
 
 _AFTER: Final = 160  # characters looked at behind an introduction such as "I will"
 
-_TRIGGER: Final = Trigger(
-    "<will> 'll> <shall> <going> <about> <let> <vais> <allons> appret laisse <point> occupe procede lance commence attaque passe"
-)
 
 _INTRODUCTION: Any = re2.compile(
     r"\b(i will|i'll|i shall|let me|(?:i am|i'm)(?: (?:now|just|also|then|currently))* (?:going|about) to)\b"
-    r"|\b(je vais|nous allons|je m'apprete a|nous nous appretons a|laisse[- ]moi|laissez[- ]moi|je suis sur le point d(?:e\b|')"
+    r"|\b(je vais|nous allons|je m'apprete a|nous nous appretons a|laisse[- ]moi|laissez[- ]moi"
+    r"|je suis sur le point d(?:e\b|')"
     r"|je ne vais pas (?:seulement|uniquement)|nous n'allons pas (?:seulement|uniquement))"
     r"|\b(je (?:m'en occupe|procede|lance|commence|m'attaque|passe)\b)"
 )
 _ADVERB: Final = (
-    "now|then|also|first|next|just|again|only|still|instead|therefore|however|indeed|of course|right away|at once|[a-z]+ly"
+    "now|then|also|first|next|just|again|only|still|instead|therefore|however|indeed|of course|right away"
+    "|at once|[a-z]+ly"
 )
 _MANNER: Final = (
-    rf"(?:,? ?(?:{_ADVERB}|start by|begin by|start with|go ahead and|go on and|proceed to|not (?:only|just|merely|simply)),?)*"
+    rf"(?:,? ?(?:{_ADVERB}|start by|begin by|start with|go ahead and|go on and|proceed to|not (?:only|just|merely"
+    rf"|simply)),?)*"
 )
 _VERB: Any = re2.compile(r"\A(" + _MANNER + r") ([a-z][a-z'-]*)(.{0,40})")
 _NOT_A_DEED: Any = re2.compile(
@@ -35,25 +35,32 @@ _NOT_A_DEED: Any = re2.compile(
     # no verb at all, or negated
     rf"(?:{_ADVERB})\b[^a-z]*\z|not\b|never\b|neither\b|no longer\b|refrain|avoid"
     # speaking, waiting, asking
-    r"|know\b|explain|clarif|summari[sz]|recap|rephras|reiterat|repeat|put(?:ting)? (?:it|this)\b|say\b|saying\b|not(?:e|ing)\b"
-    r"|point(?:ing)? (?:\w+ )?out\b|remind|apologi[sz]|tell|answer|be\b|being\b|walk(?:ing)? you|break(?:ing)? (?:[a-z]+ ){0,3}down"
-    r"|giv(?:e|ing) you|outlin|describ|illustrat|shar(?:e|ing)\b|assist|help|need|requir|wait|await|assum|hav(?:e|ing) to\b"
-    r"|leav(?:e|ing)\b|rememb|keep(?:ing)? (?:[a-z]+ ){0,3}in mind|stop|(?:try|trying|do|doing) my best|gladly\b|guid(?:e|ing)\b"
+    r"|know\b|explain|clarif|summari[sz]|recap|rephras|reiterat|repeat|put(?:ting)? (?:it|this)\b|say\b|saying\b"
+    r"|not(?:e|ing)\b"
+    r"|point(?:ing)? (?:\w+ )?out\b|remind|apologi[sz]|tell|answer|be\b|being\b|walk(?:ing)? you"
+    r"|break(?:ing)? (?:[a-z]+ ){0,3}down"
+    r"|giv(?:e|ing) you|outlin|describ|illustrat|shar(?:e|ing)\b|assist|help|need|requir|wait|await|assum|hav(?:e"
+    r"|ing) to\b"
+    r"|leav(?:e|ing)\b|rememb|keep(?:ing)? (?:[a-z]+ ){0,3}in mind|stop|(?:try|trying|do|doing) my best|gladly\b"
+    r"|guid(?:e|ing)\b"
     r"|provid(?:e|ing) you|offer|list(?:ing)?\b|elaborat|think|ask(?:ing)?\b|conclud|wrap(?:ping)? (?:[a-z]+ ){0,2}up"
     r"|end(?:ing)? (?:here|(?:the|this|our) (?:session|conversation|chat))"
     r"|finish(?:ing)? (?:up|here|(?:the|this|our) (?:session|conversation|chat))"
     r")"
 )
 _MANIERE: Final = (
-    r"(?:,? ?(?:maintenant|donc|aussi|ensuite|d'abord|tout d'abord|alors|puis|bientot|tout de suite|de suite|egalement|juste"
-    r"|encore|enfin|des maintenant|a present|de ce pas|sans attendre|sans tarder|a nouveau|de nouveau|en premier(?: lieu)?"
+    r"(?:,? ?(?:maintenant|donc|aussi|ensuite|d'abord|tout d'abord|alors|puis|bientot|tout de suite|de suite"
+    r"|egalement|juste"
+    r"|encore|enfin|des maintenant|a present|de ce pas|sans attendre|sans tarder|a nouveau|de nouveau"
+    r"|en premier(?: lieu)?"
     r"|par ailleurs|en parallele|[a-z]+ment),?)*"
 )
 _VERBE: Any = re2.compile(
     r"\A" + _MANIERE + "(?: commencer par)? ?" + PRONOUN + "{0,2}(?:[a-z]+ment )?(" + INFINITIVE + ")"
 )
 _PAS_UN_ACTE: Any = re2.compile(
-    r"\A(?:expliquer|clarifier|resumer|rappeler|preciser|reformuler|dire|redire|repondre|etre|avoir|attendre|devoir|rester"
+    r"\A(?:expliquer|clarifier|resumer|rappeler|preciser|reformuler|dire|redire|repondre|etre|avoir|attendre"
+    r"|devoir|rester"
     r"|aider|donner|detailler|presenter|decrire|supposer|laisser|eviter|arreter|savoir)\z"
 )
 _NOT_A_VERB: Any = re2.compile(NOT_A_VERB)
@@ -61,21 +68,24 @@ _PAS: Any = re2.compile(r"\A (?:pas|plus|jamais|rien)\b")
 _LANCE: Any = re2.compile(r"\A" + _MANIERE + r" (?:a|au|aux|par|le|la|les|l'[a-z]+)\b")
 _LANCE_A_DIRE: Any = re2.compile(r"\A" + _MANIERE + " (?:a|par) " + PRONOUN + "{0,2}(" + INFINITIVE + ")")
 _DEPENDS_ON_USER: Any = re2.compile(
-    r"\b(?:if|once|when|after|as soon as|unless|until|upon|before|should)\b.*\b(?:you|your|user|confirm[a-z]*|approv[a-z]*|permission)\b"
+    r"\b(?:if|once|when|after|as soon as|unless|until|upon|before|should)\b.*\b(?:you|your|user|confirm[a-z]*"
+    r"|approv[a-z]*|permission)\b"
     r"|\bwould you like\b|\bdo you want\b|\b(?:shall|should|may|can|could) i\b"
-    r"|\bplease (?:(?:also|just|kindly|first) )?(?:confirm|provide|share|let me|reply|choose|select|specify|tell|respond)\b"
+    r"|\bplease (?:(?:also|just|kindly|first) )?(?:confirm|provide|share|let me|reply|choose|select|specify|tell"
+    r"|respond)\b"
     r"|\blet me know\b|\bwith your (?:[a-z]+ )?(?:permission|approval|confirmation)\b"
     r"|\b(?:si|des que|quand|lorsque|une fois|apres|avant|a moins que|tant que|jusqu'a ce que)\b"
     r".*(?:\b(?:vous|tu|votre|vos|ton|ta|confirm[a-z]*|accord|validation)\b)"
     r"|\b(?:souhaitez[- ]vous|souhaites[- ]tu|voulez[- ]vous|veux[- ]tu|dois[- ]je|puis[- ]je)\b"
-    r"|\b(?:merci de|veuillez) (?:(?:me|nous|bien vouloir|donc|d'abord) )*(?:confirmer|preciser|fournir|choisir|indiquer)\b"
+    r"|\b(?:merci de|veuillez) (?:(?:me|nous|bien vouloir|donc|d'abord) )*(?:confirmer|preciser|fournir|choisir"
+    r"|indiquer)\b"
     r"|\bavec (?:votre|ton) (?:accord|permission|validation|confirmation)\b"
 )
 
 
 def announces_action(text: str | None) -> bool:
     """Whether an answer announces an action in the first person, in English or French. None and empty give False."""
-    if not text or not _TRIGGER.may_hold(text):
+    if not text or "announces_action" not in possible(text):
         return False
     return any(True for _ in _announcements(prose(text)))
 
@@ -88,13 +98,13 @@ def find_announces_action(text: str | None) -> list[tuple[int, int]]:
     return [original_span(origins, start, end) for start, end in _announcements(sentences)]
 
 
-def _announcements(sentences: str) -> Iterator[tuple[int, int]]:
+def _announcements(sentences: bytes) -> Iterator[tuple[int, int]]:
     last = -1  # end of the sentence of the introduction before
     passed_over = False
     for match in _INTRODUCTION.finditer(sentences):
         start, end = match.span()
         if start >= last:
-            first, last = sentences.rfind("\n", 0, start) + 1, sentence_end(sentences, end)
+            first, last = sentences.rfind(b"\n", 0, start) + 1, sentence_end(sentences, end)
             sentence = sentences[first:last]
             passed_over = is_question(sentence) or _DEPENDS_ON_USER.search(sentence) is not None
         if passed_over:
@@ -110,26 +120,26 @@ def _announcements(sentences: str) -> Iterator[tuple[int, int]]:
             yield start, end + length
 
 
-def _deed(after: str) -> int | None:
+def _deed(after: bytes) -> int | None:
     """The length of the text up to the verb, when it names something that is done rather than said."""
     verb = _VERB.search(after)
-    if verb is None or "gladly" in verb.group(1):
+    if verb is None or b"gladly" in verb.group(1):
         return None
     if _NOT_A_DEED.search(verb.group(2) + verb.group(3)) is not None:
         return None
     return int(verb.end(2))
 
 
-def _acte(after: str) -> int | None:
+def _acte(after: bytes) -> int | None:
     verb = _VERBE.search(after)
     if verb is None or _PAS_UN_ACTE.search(verb.group(1)) is not None or _NOT_A_VERB.search(verb.group(1)) is not None:
         return None
     return int(verb.end(1))
 
 
-def _acte_en_cours(introduction: str, after: str) -> int | None:
+def _acte_en_cours(introduction: bytes, after: bytes) -> int | None:
     """ "Je m'en occupe", "je lance les tests": the deed is in the introduction."""
-    if introduction.endswith("occupe"):
+    if introduction.endswith(b"occupe"):
         return None if _PAS.search(after) is not None else 0
     following = _LANCE.search(after)
     if following is None:

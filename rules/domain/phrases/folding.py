@@ -28,7 +28,9 @@ def folded_character(char: str) -> str:
             kept.append("-")
         elif unicodedata.category(part) not in ("Mn", "Me", "Cf"):
             kept.extend(_LIGATURES.get(c, c) for c in part.casefold())
-    return "".join(c for c in unicodedata.normalize("NFKD", "".join(kept)) if unicodedata.category(c) not in ("Mn", "Me"))
+    return "".join(
+        c for c in unicodedata.normalize("NFKD", "".join(kept)) if unicodedata.category(c) not in ("Mn", "Me")
+    )
 
 
 def prose_character(char: str) -> str:
@@ -68,6 +70,6 @@ PROSE: Final = _Table(prose=True)
 
 
 def fold(text: str) -> str:
-    """Apostrophes and dashes made plain, accents and zero-width characters dropped, case folded, white space collapsed."""
+    """Plain apostrophes and dashes, no accents or zero-width characters, case folded, white space collapsed."""
     folded = text.lower().replace("`", "'") if text.isascii() else text.translate(FOLDED)
     return " ".join(folded.split())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from typing import Final
 
@@ -45,7 +44,7 @@ def _phrases(table: str) -> frozenset[tuple[str, ...]]:
 _APPROVALS: Final = _phrases(_APPROVALS_ENGLISH) | _phrases(_APPROVALS_FRENCH)
 _FILLERS: Final = _phrases(_FILLERS_ENGLISH) | _phrases(_FILLERS_FRENCH)
 _LONGEST_PHRASE: Final = max(map(len, _APPROVALS | _FILLERS))
-_TOO_MANY_LETTERS: Final = re.compile("(?:[^A-Za-z]*[A-Za-z]){%d}" % (LONGEST_APPROVAL + 1))
+_BEGINNING: Final = 200
 _PUNCTUATION: Final = frozenset('.,;:!…"()[]{}*_~/«»“”')
 
 Token = tuple[str, int, int]  # folded word, start and end in the original text
@@ -68,8 +67,8 @@ def find_is_go_ahead(text: str | None) -> list[tuple[int, int]]:
 def _short_enough(text: str) -> bool:
     if len(text) <= LONGEST_APPROVAL:
         return True
-    if _TOO_MANY_LETTERS.match(text) is not None:  # long texts end here; composing a whole one would be slow
-        return False
+    if len(b"".join(text[:_BEGINNING].encode("ascii", "ignore").split())) > LONGEST_APPROVAL:
+        return False  # most long texts end here; composing a whole one would be slow
     visible = "".join(c for c in unicodedata.normalize("NFC", text) if not _zero_width(c))
     return len(" ".join(visible.split())) <= LONGEST_APPROVAL
 

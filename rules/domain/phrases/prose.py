@@ -18,7 +18,7 @@ _MARKED: Final = re.compile('[`~>"“«*_]')
 
 
 @lru_cache(maxsize=64)
-def prose(text: str) -> str:
+def prose(text: str) -> bytes:
     """One folded sentence a line, in ASCII; lines that held nothing are empty.
 
     Kept for the last texts, since several helpers read the same text one after the other.
@@ -26,10 +26,10 @@ def prose(text: str) -> str:
     kept = without_quotations(text)
     folded = kept.lower().replace("`", "'") if kept.isascii() else kept.translate(PROSE)
     lines = "\n".join(" ".join(line.split()) for line in folded.splitlines())
-    return lines.replace(". ", ".\n").replace("! ", "!\n").replace("? ", "?\n")
+    return lines.replace(". ", ".\n").replace("! ", "!\n").replace("? ", "?\n").encode("ascii")
 
 
-def located_prose(text: str) -> tuple[str, list[int]]:
+def located_prose(text: str) -> tuple[bytes, list[int]]:
     """The same, and for each of its characters the index of the character of the text that it comes from."""
     chars: list[str] = []
     origins: list[int] = []
@@ -52,7 +52,7 @@ def located_prose(text: str) -> tuple[str, list[int]]:
                 space, line_start = None, False
     if chars and chars[-1] == "\n":  # splitting into lines and joining them again drops a last line end
         del chars[-1], origins[-1]
-    return "".join(chars), origins
+    return "".join(chars).encode("ascii"), origins
 
 
 def _plain_line_ends(text: str) -> str:
@@ -65,15 +65,15 @@ def original_span(origins: list[int], start: int, end: int) -> tuple[int, int]:
     return origins[start], origins[end - 1] + 1
 
 
-def sentence_end(prose_text: str, start: int) -> int:
+def sentence_end(sentences: bytes, start: int) -> int:
     """Where the sentence around a place ends, its last mark included."""
-    end = prose_text.find("\n", start)
-    return len(prose_text) if end < 0 else end
+    end = sentences.find(b"\n", start)
+    return len(sentences) if end < 0 else end
 
 
-def is_question(sentence: str) -> bool:
+def is_question(sentence: bytes) -> bool:
     """Whether it ends in a question mark, closing brackets, quotes and marks after it aside."""
-    return sentence.rstrip(" )]}>\"'*_~!.").endswith("?")
+    return sentence.rstrip(b" )]}>\"'*_~!.").endswith(b"?")
 
 
 def without_quotations(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Whether an answer ends by asking the user, and what its last paragraph is (continuation.md section 11, extensions)."""
+"""Whether an answer asks the user something, and its last paragraph (continuation.md section 11, extensions)."""
 
 from __future__ import annotations
 
@@ -8,23 +8,21 @@ from typing import Any, Final
 import re2
 
 from rules.domain.phrases.prose import fenced_lines, is_question, located_prose, original_span, prose
-from rules.domain.phrases.triggers import Trigger
+from rules.domain.phrases.triggers import possible
 
 _LAST_SENTENCES: Final = 3
 
-_TRIGGER: Final = Trigger("? please <let> merci veuillez moi confirme")
-_CLOSING_TRIGGER: Final = Trigger("any further other more free need autre besoin hesite")
 _REQUEST: Any = re2.compile(
-    r"\bplease (?:(?:also|just|kindly|first|do|then) )?(?:confirm|provide|share|let me know|reply|choose|select|specify|tell"
-    r"|respond|clarify|send|verify|type|enter)\b"
+    r"\bplease (?:(?:also|just|kindly|first|do|then) )?(?:confirm|provide|share|let me know|reply|choose|select|specify"
+    r"|tell|respond|clarify|send|verify|type|enter)\b"
     r"|\blet me know\b"
     r"|\b(?:merci de|veuillez) (?:(?:me|nous|m'en|bien vouloir|donc|d'abord|egalement|aussi) )*"
     r"(?:confirmer|preciser|fournir|choisir|indiquer)\b"
     r"|\bdite?s[- ]moi\b|\bconfirmez?(?:[- ]moi)? (?:si|que|qu')"
 )
 _CLOSING: Any = re2.compile(
-    r"\bany(?:thing)? (?:other|else|further|more)\b|\bfurther (?:assistance|questions?|help|changes?)\b|\bother questions?\b"
-    r"|\bmore questions?\b|\bany questions?\b|\bfeel free\b|\bneed help\b"
+    r"\bany(?:thing)? (?:other|else|further|more)\b|\bfurther (?:assistance|questions?|help|changes?)\b"
+    r"|\bother questions?\b|\bmore questions?\b|\bany questions?\b|\bfeel free\b|\bneed help\b"
     r"|\bautre chose\b|\bd'autres questions?\b|\bbesoin d'aide\b|\bn'hesitez?\b"
 )
 _WORD: Any = re2.compile(r"[a-z]|\d\d|\?")  # a list number alone is no sentence
@@ -32,7 +30,7 @@ _WORD: Any = re2.compile(r"[a-z]|\d\d|\?")  # a list number alone is no sentence
 
 def asks_user(text: str | None) -> bool:
     """Whether one of the last three sentences asks the user something; closing formulas do not count."""
-    if not text or not _TRIGGER.may_hold(text):
+    if not text or "asks_user" not in possible(text):
         return False
     return any(True for _ in _requests(prose(text)))
 
@@ -72,7 +70,7 @@ def find_last_paragraph(text: str | None) -> tuple[int, int]:
             start -= len(lines[at - 1])
             at -= 1
         block = start, start + len(text[start:end].rstrip())
-        if not _closes(text[slice(*block)]):
+        if "closing" not in possible(text) or not _closes(text[slice(*block)]):
             return block
         last_block = last_block or block
         end = start
@@ -81,17 +79,15 @@ def find_last_paragraph(text: str | None) -> tuple[int, int]:
 
 def _closes(block: str) -> bool:
     """Whether a block holds closing formulas only."""
-    if not _CLOSING_TRIGGER.may_hold(block):
-        return False
-    sentences = [sentence for sentence in prose(block).split("\n") if _WORD.search(sentence) is not None]
+    sentences = [sentence for sentence in prose(block).split(b"\n") if _WORD.search(sentence) is not None]
     return bool(sentences) and all(_CLOSING.search(sentence) is not None for sentence in sentences)
 
 
-def _requests(sentences: str) -> Iterator[tuple[int, int]]:
+def _requests(sentences: bytes) -> Iterator[tuple[int, int]]:
     seen = 0
     end = len(sentences)
     while end >= 0 and seen < _LAST_SENTENCES:
-        start = sentences.rfind("\n", 0, end) + 1
+        start = sentences.rfind(b"\n", 0, end) + 1
         sentence = sentences[start:end]
         if _WORD.search(sentence) is not None:
             seen += 1

@@ -13,13 +13,14 @@ import re2
 
 from rules.domain.phrases.french import INFINITIVE, NOT_A_VERB, PRONOUN
 from rules.domain.phrases.prose import is_question, located_prose, original_span, prose, sentence_end
-from rules.domain.phrases.triggers import Trigger
+from rules.domain.phrases.triggers import possible
 
 _BEFORE: Final = 160  # characters looked at before and after an expression
 _AFTER: Final = 200
 
 _NOUN: Final = (
-    r"(?:action items?|(?:work|task|step|item|to-?do|issue|point|piece|part|test|fix|change|failure|error|bug|file|module"
+    r"(?:action items?|(?:work|task|step|item|to-?do|issue|point|piece|part|test|fix|change|failure|error|bug"
+    r"|file|module"
     r"|section|migration|requirement)(?:s|es)?)\b"
 )
 _LEFT_OVER: Final = r"\b(?:remaining|outstanding|left-?over|unfinished|pending)"
@@ -36,7 +37,9 @@ _NOM: Final = (
     r"(?:travail|travaux|etape|tache|point|chose|action|fichier|test|correction|element|module|cas|bug|bogue|probleme"
     r"|erreur|migration|partie|section|ticket|modification|fonction|endroit|appel|verification)s?\b"
 )
-_RESTANT: Final = r"\b(?:taches?|etapes?|travail|travaux|points?|elements?|corrections?|tests?|fichiers?) restant(?:e|s|es)?\b"
+_RESTANT: Final = (
+    r"\b(?:taches?|etapes?|travail|travaux|points?|elements?|corrections?|tests?|fichiers?) restant(?:e|s|es)?\b"
+)
 _FAIT: Final = r"(?:fait|implemente|termine|traite|corrige|teste|migre|ajoute|couvert)(?:e|s|es)?\b"
 _START: Final = r"(?m:^)(?:[-+#] ?)*(?:\d+[.)] )?"
 
@@ -68,7 +71,8 @@ _EXPRESSIONS: Final[dict[str, str]] = {
     "il_reste_a": _IL_RESTE + r" (?:que |qu')?" + _TO_DO,
     "il_reste_nom": _IL_RESTE + r"(?: que)? (?:[a-z0-9-]+[ ']){0,3}" + _NOM,
     "il_reste": _START + r"(?:et |donc |ensuite,? )?" + _IL_RESTE + r" ?:",
-    "reste_a": r"\breste(?:nt|ra|ront|rait|raient)?(?: (?:encore|donc|aussi|toujours|juste|plus))* (?:que |qu')?" + _TO_DO,
+    "reste_a": r"\breste(?:nt|ra|ront|rait|raient)?(?: (?:encore|donc|aussi|toujours|juste|plus))* (?:que |qu')?"
+    + _TO_DO,
     "qu_il_reste": r"\b(?:ce )?qu'il (?:(?:me|nous|vous|te|lui|leur) )?reste(?:ra|rait)?\b",
     "autre": "|".join(
         [
@@ -81,11 +85,6 @@ _EXPRESSIONS: Final[dict[str, str]] = {
 }
 _ANY: Any = re2.compile("|".join(f"({pattern})" for pattern in _EXPRESSIONS.values()))
 _KINDS: Final = tuple(_EXPRESSIONS)
-
-_TRIGGER: Final = Trigger(
-    "<next> follow remain outstanding leftover left-over unfinished pending <what <still> <left> <yet> todo to-do ["
-    " prochain suivantes restant reste <encore> faire"
-)
 
 
 def _before(pattern: str) -> Any:
@@ -128,9 +127,12 @@ _OFFER_BEFORE: Any = _before(
     r"|\bwith (?:the|your) "
 )
 _OFFRE_BEFORE: Any = _before(r"(?:\b|')(?:aid|guid|accompagn|inform|expliqu)[a-z]* (?:[^\s;:.]+ ){0,12}(?:[dl]')?")
-_TO_SUBMIT_AFTER: Any = re2.compile(r"\A (?:is|are|would be|will be)(?: now| then| simply| just)? to (?:submit|conclude)\b")
+_TO_SUBMIT_AFTER: Any = re2.compile(
+    r"\A (?:is|are|would be|will be)(?: now| then| simply| just)? to (?:submit|conclude)\b"
+)
 _REMAIN_AFTER: Any = re2.compile(
-    r"\A(?:[.!,;:)]|\z| -| (?:to|for|in|on|at|before|after|until|open|undone|pending|outstanding|incomplete|and|but|which|that"
+    r"\A(?:[.!,;:)]|\z| -| (?:to|for|in|on|at|before|after|until|open|undone|pending|outstanding|incomplete|and"
+    r"|but|which|that"
     r"|here|now|failing|broken|un(?:resolved|fixed|finished|addressed|solved|implemented|tested|handled|covered))\b)"
 )
 _IN_PLACE_AFTER: Any = re2.compile(r"\A (?:to be seen|in (?:place|effect|use|force|sync)|on track)\b")
@@ -145,7 +147,7 @@ _NOTHING_INSIDE: Any = re2.compile(r"\b(?:rien|aucune?)\b")
 
 def lists_remaining_work(text: str | None) -> bool:
     """Whether an answer says that work is left, in English or French. None and empty give False."""
-    if not text or not _TRIGGER.may_hold(text):
+    if not text or "lists_remaining_work" not in possible(text):
         return False
     return any(True for _ in _expressions(prose(text)))
 
@@ -158,13 +160,13 @@ def find_lists_remaining_work(text: str | None) -> list[tuple[int, int]]:
     return [original_span(origins, start, end) for start, end in _expressions(sentences)]
 
 
-def _expressions(sentences: str) -> Iterator[tuple[int, int]]:
+def _expressions(sentences: bytes) -> Iterator[tuple[int, int]]:
     first = last = -1  # bounds of the sentence of the match before
     asked = False
     for match in _ANY.finditer(sentences):
         start, end = match.span()
         if start >= last:
-            first, last = sentences.rfind("\n", 0, start) + 1, sentence_end(sentences, end)
+            first, last = sentences.rfind(b"\n", 0, start) + 1, sentence_end(sentences, end)
             asked = is_question(sentences[first:last])
         if asked:
             continue
@@ -177,62 +179,62 @@ def _expressions(sentences: str) -> Iterator[tuple[int, int]]:
             yield start, end
 
 
-def _said_empty(expression: str, after: str, below: str) -> bool:
-    colon = ":" if expression.endswith(":") else ""
+def _said_empty(expression: bytes, after: bytes, below: bytes) -> bool:
+    colon = b":" if expression.endswith(b":") else b""
     return _EMPTY_AFTER.search(colon + after) is not None or _EMPTY_BELOW.search(below) is not None
 
 
-def _next_step_of_somebody_else(before: str, _: str, after: str) -> bool:
+def _next_step_of_somebody_else(before: bytes, _: bytes, after: bytes) -> bool:
     return _OFFER_BEFORE.search(before) is not None or _TO_SUBMIT_AFTER.search(after) is not None
 
 
-def _left_over_but_done(before: str, _: str, after: str) -> bool:
+def _left_over_but_done(before: bytes, _: bytes, after: bytes) -> bool:
     if _COMPLETED_BEFORE.search(before) is not None and _NOT_COMPLETED_BEFORE.search(before) is None:
         return True
     return _COMPLETED_AFTER.search(after) is not None
 
 
-def _remains_as_it_is(_: str, __: str, after: str) -> bool:
+def _remains_as_it_is(_: bytes, __: bytes, after: bytes) -> bool:
     return _REMAIN_AFTER.search(after) is None or _IN_PLACE_AFTER.search(after) is not None
 
 
-def _offre(before: str, _: str, __: str) -> bool:
+def _offre(before: bytes, _: bytes, __: bytes) -> bool:
     return _OFFRE_BEFORE.search(before) is not None
 
 
-def _restant_but_done(before: str, _: str, after: str) -> bool:
+def _restant_but_done(before: bytes, _: bytes, after: bytes) -> bool:
     if _TOUS_BEFORE.search(before) is not None and _SONT_AFTER.search(after) is not None:
         return True
     return _ACHEVE_BEFORE.search(before) is not None or _ACHEVE_AFTER.search(after) is not None
 
 
-def _il_reste_rien(_: str, expression: str, after: str) -> bool:
+def _il_reste_rien(_: bytes, expression: bytes, after: bytes) -> bool:
     if _NOTHING_INSIDE.search(expression) is not None or _SET_PHRASE_INSIDE.search(expression) is not None:
         return True
     return _NO_LONGER.search(expression) is not None and _ONLY.search(expression) is None
 
 
-def _il_reste_no_verb(before: str, expression: str, after: str) -> bool:
+def _il_reste_no_verb(before: bytes, expression: bytes, after: bytes) -> bool:
     return _NOT_A_VERB.search(expression) is not None or _il_reste_rien(before, expression, after)
 
 
-def _reste_no_verb(before: str, expression: str, _: str) -> bool:
+def _reste_no_verb(before: bytes, expression: bytes, _: bytes) -> bool:
     return _NOT_A_VERB.search(expression) is not None or _JE_BEFORE.search(before) is not None
 
 
-def _qu_il_reste_set_phrase(_: str, __: str, after: str) -> bool:
+def _qu_il_reste_set_phrase(_: bytes, __: bytes, after: bytes) -> bool:
     return _SET_PHRASE.search(after.lstrip()) is not None
 
 
-def _seen(_: str, expression: str, __: str) -> bool:
-    return expression.endswith("to be seen")
+def _seen(_: bytes, expression: bytes, __: bytes) -> bool:
+    return expression.endswith(b"to be seen")
 
 
-def _none(_: str, __: str, ___: str) -> bool:
+def _none(_: bytes, __: bytes, ___: bytes) -> bool:
     return False
 
 
-_EXCEPTIONS: Final[dict[str, Callable[[str, str, str], bool]]] = {
+_EXCEPTIONS: Final[dict[str, Callable[[bytes, bytes, bytes], bool]]] = {
     "next": _next_step_of_somebody_else,
     "left_over": _left_over_but_done,
     "remains": _remains_as_it_is,
