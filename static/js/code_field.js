@@ -17,7 +17,7 @@
   };
   const toPoints = (text, units) => [...text.slice(0, units)].length;
 
-  /* An edit moves the spans behind it and drops those it touches, until the server answers. */
+  /* Until the server answers, an edit moves the spans behind it, stretches the word it is typed into, and drops the others that it touches. */
   const shifted = (spans, before, after) => {
     let head = 0;
     while (head < before.length && head < after.length && before[head] === after[head]) head += 1;
@@ -25,11 +25,12 @@
     while (tail < before.length - head && tail < after.length - head && before[before.length - 1 - tail] === after[after.length - 1 - tail]) tail += 1;
     const editEnd = before.length - tail;
     const delta = after.length - before.length;
+    const wordOnly = /^[\p{L}\p{N}_]*$/u.test(after.slice(head, after.length - tail));
     return spans.flatMap((span) => {
-      if (span.end <= head) return [span];
+      if (span.end < head || (span.end === head && !wordOnly)) return [span];
+      if (span.start > editEnd || (span.start === editEnd && head < editEnd)) return [{ ...span, start: span.start + delta, end: span.end + delta }];
+      if (span.start <= head && span.end >= editEnd && wordOnly && span.end + delta > span.start) return [{ ...span, end: span.end + delta }];
       if (span.start >= editEnd) return [{ ...span, start: span.start + delta, end: span.end + delta }];
-      // Typing at the end of a word lengthens it, typing inside keeps it.
-      if (span.start < head || span.end > editEnd) return [{ ...span, end: Math.max(span.start, span.end + delta) }];
       return [];
     });
   };

@@ -132,6 +132,7 @@
     if (event.detail.requestConfig?.boosted) {
       focusBefore = null;
       one("#alert")?.replaceChildren();
+      startPage();
       one("#title")?.focus({ preventScroll: true });
       return;
     }
@@ -508,7 +509,7 @@
       location.reload();
     });
     notice.append(text, button);
-    form.prepend(notice);
+    one("#notices")?.append(notice);
   };
 
   /* Start, and again after each swap -------------------------------------------------- */
@@ -520,10 +521,11 @@
     for (const polled of [element, ...all("[data-poll]", element)]) {
       if (polled.matches?.("[data-poll]") && !polls.has(polled)) schedulePoll(polled, 1000);
     }
-    if (element === document.body || element.id === "main" || one("#shortcut-table", element)) {
-      readBindings();
-      restoreKept();
-    }
+  };
+
+  const startPage = () => {
+    readBindings();
+    restoreKept();
   };
 
   document.addEventListener("htmx:load", (event) => {
@@ -531,6 +533,7 @@
   });
   const begin = () => {
     start(document.body);
+    startPage();
     one("[data-takes-focus]")?.focus();
     if (!navigator.onLine) setOffline(true);
   };
