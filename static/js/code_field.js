@@ -61,9 +61,8 @@
     overlay.scrollTop = area.scrollTop;
   };
 
-  const read = (state) => {
+  const read = (state, text = state.area.value) => {
     const list = one(state.box.dataset.diagnostics);
-    const text = state.area.value;
     const span = (element) => ({ start: toUnits(text, Number(element.dataset.start)), end: toUnits(text, Number(element.dataset.end)) });
     state.problems = all("li[data-start]", list ?? state.box).map((item) => ({ ...span(item), severity: item.dataset.severity, item }));
     const tokens = list && one("[data-tokens]", list);
@@ -253,7 +252,7 @@
     const area = one("textarea", box);
     const overlay = one(".code-paint", box);
     if (!area || !overlay || fields.has(box)) return;
-    const state = { box, area, overlay, tokens: [], problems: [], list: null, items: [], from: 0, chosen: 0, checked: area.value, before: area.value };
+    const state = { box, area, overlay, tokens: [], problems: [], list: null, items: [], from: 0, chosen: 0, checked: area.defaultValue, before: area.defaultValue };
     fields.set(box, state);
     box.classList.add("is-painted");
     if (box.dataset.completions) {
@@ -262,11 +261,14 @@
       area.setAttribute("aria-controls", `${area.id}_completion`);
       area.setAttribute("aria-haspopup", "listbox");
     }
-    area.addEventListener("input", () => {
+    const follow = () => {
       state.tokens = shifted(state.tokens, state.before, area.value);
       state.problems = shifted(state.problems, state.before, area.value);
       state.before = area.value;
       paint(state);
+    };
+    area.addEventListener("input", () => {
+      follow();
       const word = /[\p{L}_][\p{L}\p{N}_]*$/u.exec(area.value.slice(0, area.selectionStart));
       if (box.dataset.completions && (word?.[0].length >= 2 || state.list)) ask(state);
       else close(state);
@@ -275,7 +277,9 @@
     area.addEventListener("keydown", (event) => onKey(state, event));
     area.addEventListener("blur", () => close(state));
     area.form?.addEventListener("reset", () => setTimeout(() => { state.before = area.value; read(state); }));
-    read(state);
+    // What the server painted is its own text; a text put back by the browser or by data-keep is an edit of it.
+    read(state, area.defaultValue);
+    follow();
   };
 
   const start = (element) => {
