@@ -43,6 +43,8 @@ _T = TypeVar("_T")
 _Answer = dict[str, Any]
 
 _WORKER = Path(__file__).resolve().with_name("template_worker.py")
+# Most answers come sooner than this thread could fall asleep and be woken again, which costs more than most renders.
+_AWAKE_SECONDS = 0.0001
 _REQUEST_FIELDS = tuple(f.name for f in fields(RenderRequest) if f.name != "now")
 
 
@@ -93,6 +95,7 @@ class _Worker:
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
         os.set_blocking(self._in.fileno(), False)
+        os.set_blocking(self._out.fileno(), False)
         self._ready = False
         self._cpu_seconds = 0.0
         self._templates: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -106,10 +109,7 @@ class _Worker:
             self._await_start()
         deadline = _Deadline(self._process.pid, self._cpu_seconds + cpu_seconds, wall_seconds)
         self._write(HEADER.pack(len(request)) + request, deadline)
-        (length,) = HEADER.unpack(self._read(HEADER.size, deadline))
-        if length > self._limits.answer_bytes:
-            raise _Lost("stopped")
-        answer = _decoded(self._read(length, deadline))
+        answer = _decoded(self._read_answer(deadline))
         self._cpu_seconds = answer["cpu_seconds"]
         self._templates[template] = None
         self._templates.move_to_end(template)
@@ -122,7 +122,7 @@ class _Worker:
 
     def _await_start(self) -> None:
         deadline = _Deadline(self._process.pid, float("inf"), self._limits.starting_seconds)
-        if self._read(len(READY), deadline) != READY:
+        if self._read(deadline) != READY:
             raise _Lost("stopped")
         self._ready = True
 
@@ -136,16 +136,35 @@ class _Worker:
             except BrokenPipeError:
                 raise self._lost() from None
 
-    def _read(self, count: int, deadline: _Deadline) -> bytes:
-        chunks = []
-        while count:
-            deadline.wait(self._out.fileno(), select.POLLIN)
-            chunk = os.read(self._out.fileno(), min(count, 1 << 20))
+    def _read_answer(self, deadline: _Deadline) -> bytes:
+        received = self._read(deadline)
+        while len(received) < HEADER.size:
+            received += self._read(deadline)
+        length = HEADER.size + HEADER.unpack_from(received)[0]
+        if length > self._limits.answer_bytes:
+            raise _Lost("stopped")
+        chunks = [received]
+        missing = length - len(received)
+        while missing > 0:
+            chunks.append(self._read(deadline))
+            missing -= len(chunks[-1])
+        if missing < 0:
+            raise _Lost("stopped")
+        return b"".join(chunks)[HEADER.size :]
+
+    def _read(self, deadline: _Deadline) -> bytes:
+        """What has arrived, at least one byte."""
+        awake_until = time.monotonic() + _AWAKE_SECONDS
+        while True:
+            try:
+                chunk = os.read(self._out.fileno(), 1 << 16)
+            except BlockingIOError:
+                if time.monotonic() > awake_until:
+                    deadline.wait(self._out.fileno(), select.POLLIN)
+                continue
             if not chunk:
                 raise self._lost()
-            chunks.append(chunk)
-            count -= len(chunk)
-        return b"".join(chunks)
+            return chunk
 
     def _lost(self) -> _Lost:
         """A closed pipe: ended by its own last timer inside a long C call, or by something else."""
@@ -280,7 +299,8 @@ class TemplatePool:
 
     def render_request(self, request: RenderRequest) -> Rendered | TemplateFailure:
         """As `render`, with the arguments as one value."""
-        content = {name: getattr(request, name) for name in _REQUEST_FIELDS}
+        # What isn't given is left out; an empty list of tools is given.
+        content = {name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) not in (None, False)}
         content["now"] = (request.now or datetime.now()).isoformat()
         return self._ask("render", content, _rendered)
 

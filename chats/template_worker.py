@@ -110,7 +110,7 @@ class Worker:
         }
 
     def _render(self, fields: dict[str, Any]) -> Answer:
-        outcome = jinja_templates.render_or_explain(_request_of(fields), self._cache)
+        outcome = jinja_templates.render_or_explain(_request_of(fields), self._cache, owned=True)
         if isinstance(outcome, jinja_templates.TemplateFailure):
             return _told(outcome)
         origins = [(o.start, o.end, o.line, o.message) for o in outcome.provenance]
@@ -171,16 +171,30 @@ def _stopped(error_class: str, limit: str) -> bytes:
     return _encoded(_told(jinja_templates.TemplateFailure("limit", error_class, "", None, limit)))
 
 
-def _read_exactly(count: int) -> bytes | None:
-    """None when the other side has closed."""
-    chunks = []
-    while count:
-        chunk = os.read(0, min(count, 1 << 20))
-        if not chunk:
-            return None
-        chunks.append(chunk)
-        count -= len(chunk)
-    return b"".join(chunks)
+class Requests:
+    """The requests on standard input."""
+
+    def __init__(self) -> None:
+        self._buffer = b""
+
+    def next(self) -> bytes | None:
+        """None when the other side has closed."""
+        header = self._take(HEADER.size)
+        return None if header is None else self._take(HEADER.unpack(header)[0])
+
+    def _take(self, count: int) -> bytes | None:
+        chunks = [self._buffer]
+        missing = count - len(self._buffer)
+        while missing > 0:
+            # Header and request come together, so they are read together.
+            chunk = os.read(0, min(max(missing, 1 << 16), 1 << 20))
+            if not chunk:
+                return None
+            chunks.append(chunk)
+            missing -= len(chunk)
+        received = b"".join(chunks)
+        self._buffer = received[count:]
+        return received[:count]
 
 
 def _write(data: bytes) -> None:
@@ -197,12 +211,9 @@ def main(limits: dict[str, int]) -> None:
     _give_up_rights(limits)
     gc.freeze()
     _write(READY)
-    while (header := _read_exactly(HEADER.size)) is not None:
-        request = _read_exactly(HEADER.unpack(header)[0])
-        if request is None:
-            return
+    requests = Requests()
+    while (request := requests.next()) is not None:
         answer = worker.answer(request)
-        del request
         _write(HEADER.pack(len(answer)) + answer)
         worker.clear_up(answer)
 

@@ -26,6 +26,13 @@ def problem_page(request: HttpRequest, status: int, sentence: str, *, reference:
     return response
 
 
+def too_many(request: HttpRequest, wait: int) -> HttpResponse:
+    """429, with the seconds until the allowance has room again."""
+    answer = problem_page(request, 429, _("Too many requests of this kind. Try again in %(n)s seconds.") % {"n": wait})
+    answer["Retry-After"] = str(wait)
+    return answer
+
+
 def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:
     return problem_page(request, 400, _("The request can't be read. Go back, reload the page and try again."))
 

@@ -40,6 +40,10 @@ class Chat(TenantModel):
             models.Index(fields=["tenant", "started_at"]),
         ]
 
+    @property
+    def point_count(self) -> int:
+        return self.round_points + self.final_points
+
     def __str__(self) -> str:
         return self.title or self.external_id or f"#{self.pk}"
 

@@ -61,9 +61,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 
 def _wait_seconds(request: HttpRequest, email: str) -> int:
     address = request.META.get("REMOTE_ADDR", "")
-    return max(
-        limits.take(limits.SIGN_IN_BY_ADDRESS, address), limits.take(limits.SIGN_IN_BY_ACCOUNT, email.lower())
-    )
+    return max(limits.take(limits.SIGN_IN_BY_ADDRESS, address), limits.take(limits.SIGN_IN_BY_ACCOUNT, email.lower()))
 
 
 def _local(request: HttpRequest, url: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.urls import reverse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from eleanor_site.access import public, viewer
@@ -15,7 +17,18 @@ from rules.queries.overview import overview_of
 @require_safe
 def overview(request: Request) -> HttpResponse:
     request.session["tenant"] = request.tenant.slug
-    return page(request, "rules/overview.html", overview_of(request.tenant))
+    found = overview_of(request.tenant)
+    slug = request.tenant.slug
+    steps = [
+        {"label": _("Import chats"), "url": reverse("chats:import", args=[slug]), "done": found["chat_count"] > 0},
+        {"label": _("Add rules"), "url": reverse("rules:catalogue", args=[slug]), "done": found["rule_count"] > 0},
+        {
+            "label": _("Run a replay"),
+            "url": reverse("rules:new_replay", args=[slug]),
+            "done": found["replay_count"] > 0,
+        },
+    ]
+    return page(request, "rules/overview.html", {**found, "steps": steps})
 
 
 @public

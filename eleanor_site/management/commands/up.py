@@ -167,7 +167,7 @@ def _worker() -> Child:
             *("--loglevel", "WARNING", "--without-gossip", "--without-mingle"),
         ],
         # In a container everything runs as root, and this worker takes nothing but JSON from its own checkout.
-        environment={"PYTHONWARNINGS": "ignore:You're running the worker with superuser:RuntimeWarning"},
+        environment={"PYTHONWARNINGS": "ignore:You're running the worker with superuser:UserWarning"},
         orphan_signal=signal.SIGQUIT,  # ends now and hands its task back, instead of finishing it first
     )
 

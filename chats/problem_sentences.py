@@ -1,0 +1,68 @@
+"""What a person reads about an import: problems and everything that wasn't taken as it stood."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.utils.functional import Promise
+from django.utils.translation import gettext_lazy as _
+
+PROBLEMS: Mapping[str, str | Promise] = {
+    "empty_file": _("There is nothing in the file"),
+    "encoding": _("Bytes that aren't in the file's encoding"),
+    "not_json": _("Neither JSON, JSON Lines, Parquet, an archive nor a table of instructions"),
+    "invalid_json": _("JSON with an error"),
+    "truncated_json": _("JSON that ends too early"),
+    "unknown_format": _("No known format fits"),
+    "limit": _("A limit was passed; the file was left there"),
+    "damaged_archive": _("A damaged archive"),
+    "unsafe_member": _("An archive member with an unsafe name, or no regular file"),
+    "encrypted_member": _("An archive member that needs a password"),
+    "nested_archive": _("An archive inside an archive"),
+    "unreadable": _("A record that doesn't have the shape of its format"),
+    "wrong_type": _("A value of the wrong type"),
+    "refused_key": _("A key that the exchange form doesn't know"),
+    "no_messages": _("A record without messages"),
+    "failed_run": _("A run that failed and has no messages"),
+    "parent_missing": _("A chain of answers whose earlier part isn't in the file"),
+    "unsupported_version": _("A version that isn't known"),
+    "missing_library": _("Reading this needs a library that isn't installed"),
+}
+
+COUNTS: Mapping[str, str | Promise] = {
+    "results_without_call": _("Tool results without a call"),
+    "calls_without_result": _("Tool calls without a result"),
+    "arguments_not_json": _("Call arguments that aren't a JSON object"),
+    "replaced_characters": _("Characters that can't be stored and were replaced"),
+    "numbers_read_as_null": _("Numbers that JSON doesn't have, read as null"),
+    "duplicate_keys": _("Repeated keys, of which the last one counts"),
+    "other_branches": _("Other branches that weren't taken"),
+    "members_passed_over": _("Archive members that are no conversations"),
+    "ids_used_twice": _("Chats whose id is used twice; they are told apart by their messages"),
+}
+
+
+def sections_of(report: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The report as sections of rows (label, count, places); sections without rows are left out."""
+    left_out = [_row(PROBLEMS.get(code, code), noted) for code, noted in report.get("problems", {}).items()]
+    skipped = [_row(code, noted) for code, noted in report.get("skipped", {}).items()]
+    as_found = [_row(label, report.get(name)) for name, label in COUNTS.items()]
+    unknown = [_row(name, count) for name, count in report.get("not_understood", {}).items()]
+    roles = [_row(name, count) for name, count in report.get("unknown_roles", {}).items()]
+    nudges = [_row(code, count) for code, count in report.get("nudges", {}).items()]
+    sections = [
+        {"title": _("Left out"), "rows": left_out},
+        {"title": _("Skipped on purpose"), "rows": skipped},
+        {"title": _("Worth knowing"), "rows": [row for row in as_found if row["count"]]},
+        {"title": _("Recorded nudges of other runtimes"), "rows": nudges},
+        {"title": _("Roles that were kept as they are"), "rows": roles},
+        {"title": _("Fields that weren't understood"), "rows": unknown},
+    ]
+    return [section for section in sections if section["rows"]]
+
+
+def _row(label: Any, noted: Any) -> dict[str, Any]:
+    if isinstance(noted, Mapping):
+        return {"label": label, "count": noted["count"], "places": noted["places"]}
+    return {"label": label, "count": noted or 0, "places": []}

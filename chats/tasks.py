@@ -1,0 +1,16 @@
+"""Tasks of the conversation side: each opens nothing and calls one function that a test can call too."""
+
+from celery import shared_task
+
+from chats import chunks
+
+
+@shared_task(name="chats.tasks.run_import")
+def run_import(job_id: int) -> None:
+    chunks.run_import(job_id)
+
+
+@shared_task(name="chats.tasks.sweep")
+def sweep() -> None:
+    for job_id in chunks.imports_to_send_again():
+        run_import.apply_async(args=(job_id,), retry=False)

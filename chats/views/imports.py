@@ -1,0 +1,70 @@
+"""Uploading conversations, and watching the import."""
+
+from __future__ import annotations
+
+import json
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from chats.forms import ImportForm
+from chats.models import ImportJob
+from chats.problem_sentences import sections_of
+from chats.queries.chats import imports
+from chats.services.importing import start_import, try_again
+from eleanor_site import limits
+from eleanor_site.access import author, viewer
+from eleanor_site.errors import too_many
+from eleanor_site.jobs import Status
+from eleanor_site.web import Request, page, wants_part
+
+SHOWN = 20
+
+
+@author
+@require_http_methods(["GET", "HEAD", "POST"])
+def import_page(request: Request) -> HttpResponse:
+    form = ImportForm(request.POST or None, request.FILES or None)
+    if request.method == "POST" and form.is_valid():
+        wait = limits.take(limits.IMPORTS, request.tenant.slug)
+        if wait:
+            return too_many(request, wait)
+        job = start_import(
+            tenant=request.tenant,
+            by=request.user,
+            file=form.cleaned_data["file"],
+            name=form.cleaned_data["file"].name,
+            chosen_format=form.cleaned_data["format"],
+            options={"all_branches": form.cleaned_data["all_branches"]},
+        )
+        return redirect("chats:import_job", request.tenant.slug, job.pk)
+    context = {"form": form, "jobs": imports()[:SHOWN]}
+    return page(request, "chats/import.html", context, status=422 if form.errors else 200)
+
+
+@viewer
+@require_safe
+def import_job(request: Request, job: int) -> HttpResponse:
+    """Progress while it runs, the report when it is done. HTMX polls the same address."""
+    found = _job(job)
+    running = found.status in (Status.QUEUED, Status.RUNNING)
+    context = {"job": found, "running": running, "sections": sections_of(json.loads(found.report))}
+    answer = page(request, "chats/import_job.html", context, part="progress")
+    if wants_part(request) and not running:
+        answer.status_code = 286
+    return answer
+
+
+@author
+@require_POST
+def retry_import(request: Request, job: int) -> HttpResponse:
+    try_again(tenant=request.tenant, job=_job(job), by=request.user)
+    return redirect("chats:import_job", request.tenant.slug, job)
+
+
+def _job(pk: int) -> ImportJob:
+    found = ImportJob.objects.select_related("by").filter(pk=pk).first()
+    if found is None:
+        raise Http404
+    return found

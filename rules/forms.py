@@ -1,0 +1,132 @@
+"""Forms about rules. An expression with an error can be saved as a draft: nothing typed is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms
+from django.utils.translation import gettext_lazy as _
+
+from rules.models import Rule, RuleDraft, ToolEntry
+from rules.services.drafts import code_problem
+
+
+class RuleForm(forms.ModelForm[RuleDraft]):
+    """The content of a draft. `revision` is the one that the person saw."""
+
+    revision = forms.IntegerField(widget=forms.HiddenInput, min_value=0, initial=0)
+
+    class Meta:
+        model = RuleDraft
+        fields = (
+            "title_en",
+            "title_fr",
+            "explanation_en",
+            "explanation_fr",
+            "stage",
+            "max_nudges",
+            "expression",
+            "prompt_en",
+            "prompt_fr",
+        )
+        labels = {  # noqa: RUF012
+            "title_en": _("Title, English"),
+            "title_fr": _("Title, French"),
+            "explanation_en": _("Explanation, English"),
+            "explanation_fr": _("Explanation, French"),
+            "stage": _("When it is evaluated"),
+            "max_nudges": _("Cap per turn"),
+            "expression": _("Expression"),
+            "prompt_en": _("Prompt, English"),
+            "prompt_fr": _("Prompt, French"),
+        }
+        help_texts = {  # noqa: RUF012
+            "max_nudges": _("How often it may fire in one turn. 0 switches it off."),
+            "expression": _("True at the points where the nudge is due."),
+        }
+        widgets = {  # noqa: RUF012
+            "stage": forms.RadioSelect,
+            "explanation_en": forms.Textarea(attrs={"rows": 2}),
+            "explanation_fr": forms.Textarea(attrs={"rows": 2, "lang": "fr"}),
+            "title_fr": forms.TextInput(attrs={"lang": "fr"}),
+            "expression": forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "autocapitalize": "off"}),
+            "prompt_en": forms.Textarea(attrs={"rows": 5, "lang": "en"}),
+            "prompt_fr": forms.Textarea(attrs={"rows": 5, "lang": "fr"}),
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for name in ("expression", "prompt_en", "prompt_fr"):
+            self.fields[name].strip = False  # type: ignore[attr-defined]
+        self.fields["stage"].choices = [  # type: ignore[attr-defined]
+            ("final", _("At a final answer: the response calls no tool")),
+            ("round", _("After a tool round: the results are there, the work goes on")),
+        ]
+
+    def clean(self) -> dict[str, Any]:
+        data = super().clean() or {}
+        for name, value in data.items():
+            # A form posts CRLF for text that was typed with LF.
+            if isinstance(value, str):
+                data[name] = value.replace("\r\n", "\n")
+                if "\x00" in value:
+                    self.add_error(name, _("The text holds a NUL character. Remove it."))
+        return data
+
+
+class NewRuleForm(RuleForm):
+    code = forms.CharField(
+        label=_("Code"),
+        max_length=64,
+        strip=False,
+        help_text=_("Names the rule for good: in histories, releases and exports. For example ACME-01."),
+    )
+
+    field_order = ("code",)
+
+    def clean_code(self) -> str:
+        code: str = self.cleaned_data["code"]
+        problem = code_problem(code) or taken(code)
+        if problem:
+            raise forms.ValidationError(problem)
+        return code
+
+
+def taken(code: str) -> str:
+    """A sentence when a rule of this tenant has the code already, else empty."""
+    return str(_("A rule with this code exists already.")) if Rule.objects.filter(code=code).exists() else ""
+
+
+class ToolEntryForm(forms.ModelForm[ToolEntry]):
+    class Meta:
+        model = ToolEntry
+        fields = (
+            "pattern",
+            "kind",
+            "repeatable",
+            "argument",
+            "argument_pattern",
+            "success_pattern",
+            "failure_pattern",
+        )
+        labels = {  # noqa: RUF012
+            "pattern": _("Tool name pattern"),
+            "kind": _("Kind"),
+            "repeatable": _("Calling it again with the same arguments is normal"),
+            "argument": _("Only if this argument …"),
+            "argument_pattern": _("… matches this pattern"),
+            "success_pattern": _("Success pattern"),
+            "failure_pattern": _("Failure pattern"),
+        }
+
+
+class NoteForm(forms.Form):
+    """A note for the history, and the release that the person decided on."""
+
+    note = forms.CharField(
+        label=_("Note"),
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text=_("Why. Readers of the history will thank you."),
+    )
+    seen_release = forms.IntegerField(widget=forms.HiddenInput, min_value=0)

@@ -1,0 +1,41 @@
+"""Gathering what a replay depends on, as it stands now."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from chats.models import ChatVersion
+from eleanor_site.tenants.models import Tenant
+from rules.domain.manifest import CatalogueEntry, Manifest, corpus_digest
+from rules.domain.rule_set import RuleSpec
+from rules.domain.turns import Defaults
+from rules.models import KnownPrompt, ToolEntry
+
+BATCH = 900  # SQLite takes at most 999 parameters in older builds
+
+
+def manifest_of(tenant: Tenant, rules: Sequence[RuleSpec], versions: Sequence[int]) -> Manifest:
+    """The manifest of a replay of these rules over these chat versions, with the tenant's present catalogue."""
+    hashes: dict[int, str] = {}
+    for at in range(0, len(versions), BATCH):
+        part = ChatVersion.objects.filter(pk__in=versions[at : at + BATCH])
+        hashes.update(part.values_list("pk", "content_hash"))
+    return Manifest(
+        rules=list(rules),
+        catalogue=catalogue_entries(),
+        defaults=defaults_of(tenant),
+        known_prompts=dict(KnownPrompt.objects.order_by("text_hash").values_list("text_hash", "code")),
+        corpus=corpus_digest([hashes[pk] for pk in versions]),
+        chat_count=len(versions),
+    )
+
+
+def catalogue_entries() -> list[CatalogueEntry]:
+    fields = tuple(CatalogueEntry.model_fields)
+    return [CatalogueEntry(**row) for row in ToolEntry.objects.order_by("position").values(*fields)]
+
+
+def defaults_of(tenant: Tenant) -> Defaults:
+    return Defaults(
+        step_budget=tenant.step_budget, require_delivery=tenant.require_delivery, audit_mode=tenant.audit_mode
+    )
