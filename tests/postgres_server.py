@@ -164,7 +164,9 @@ def _wait_until_it_answers(url: str, server: subprocess.Popen[bytes], log: Path)
 
 def main(command: list[str]) -> int:
     with running() as url:
-        return subprocess.run(command, env={**os.environ, "DATABASE_URL": url}).returncode
+        # Tests that ask for a server of their own get this one.
+        environment = {**os.environ, "DATABASE_URL": url, "TEST_DATABASE_URL": url}
+        return subprocess.run(command, env=environment).returncode
 
 
 if __name__ == "__main__":
