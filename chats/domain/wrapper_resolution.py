@@ -35,6 +35,29 @@ SPECIALISED_TYPES: Final = (
 )
 """The wrappers for one format each, in the order in which they are tried."""
 
+WRAPPER_IDS: Final[Mapping[str, str]] = {
+    "general": "GeneralChatWrapper",
+    "deepSeek": "DeepSeekChatWrapper",
+    "qwen": "QwenChatWrapper",
+    "llama3.2-lightweight": "Llama3_2LightweightChatWrapper",
+    "llama3.1": "Llama3_1ChatWrapper",
+    "llama3": "Llama3ChatWrapper",
+    "llama2Chat": "Llama2ChatWrapper",
+    "mistral": "MistralChatWrapper",
+    "alpacaChat": "AlpacaChatWrapper",
+    "functionary": "FunctionaryChatWrapper",
+    "chatML": "ChatMLChatWrapper",
+    "falconChat": "FalconChatWrapper",
+    "gemma4": "Gemma4ChatWrapper",
+    "gemma": "GemmaChatWrapper",
+    "harmony": "HarmonyChatWrapper",
+    "muse": "MuseChatWrapper",
+    "seed": "SeedChatWrapper",
+    "template": "TemplateChatWrapper",
+    "jinjaTemplate": "JinjaTemplateChatWrapper",
+}
+"""The id in the register of wrappers for each type. The Jinja wrapper isn't registered, since it needs a renderer."""
+
 _OTHER_NAMES: Final[Mapping[str, Sequence[str]]] = {
     "harmony": ("gpt", "gpt-oss"),
     "muse": ("muse glimmer", "muse-glimmer", "muse_glimmer"),
@@ -102,6 +125,11 @@ class Resolution:
     options: Mapping[str, Any]
     reasons: Sequence[Reason]
 
+    @property
+    def wrapper_id(self) -> str | None:
+        """The id in the register of wrappers."""
+        return None if self.wrapper is None else WRAPPER_IDS[self.wrapper]
+
 
 @dataclass(frozen=True)
 class ModelFacts:
@@ -126,7 +154,10 @@ class TemplateTrial(Protocol):
     """Tries a template out. It renders what somebody typed, so it works through a bounded pool of workers."""
 
     def equal_wrapper(self, types: Iterable[str]) -> tuple[str, Mapping[str, Any]] | None:
-        """The first of the types whose rendering the template equals, and the options that it takes for that."""
+        """The first of the types whose rendering the template equals, and the options that it takes for that.
+
+        Raises TemplateBroken if the template can't be rendered within the bounds.
+        """
         ...
 
     def check(self) -> None:
@@ -255,7 +286,13 @@ class _Steps:
             self._because("template_not_rendered")
             return None
         candidates = [kind for kind in by_likeness(self._facts) if is_compatible(kind, self._facts)]
-        equal = self._trial.equal_wrapper(candidates)
+        try:
+            equal = self._trial.equal_wrapper(candidates)
+        except TemplateBroken as broken:
+            if not self._fall_back:
+                raise
+            self._because("template_broken", message=str(broken))
+            return None
         if equal is not None:
             wrapper, options = equal
             self._because("template_equals", type=wrapper, options=dict(options))

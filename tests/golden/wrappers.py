@@ -38,19 +38,21 @@ def tallies(golden: Path, only: str | None = None) -> Iterator[Tally]:
         relative = path.relative_to(golden).as_posix()
         if relative in INPUTS or (only is not None and only not in relative):
             continue
-        yield _tally(path, relative, checker_for(relative, known), folder)
+        yield from _tallies(path, relative, checker_for(relative, known), folder)
 
 
-def _tally(path: Path, relative: str, checker: Checker | None, folder: GoldenFolder) -> Tally:
+def _tallies(path: Path, relative: str, checker: Checker | None, folder: GoldenFolder) -> list[Tally]:
+    """The counted cases of a file and those listed apart, as far as there are any."""
     if checker is None:
-        return Tally(relative, False, failures=[(relative, "no checker knows this file")])
-    tally = Tally(relative, checker.jinja)
+        return [Tally(relative, False, failures=[(relative, "no checker knows this file")])]
+    counted, apart = Tally(relative, False), Tally(relative, True)
     for name, wrong in checker.check(path, folder):
+        tally = apart if checker.is_apart(name) else counted
         if wrong is None:
             tally.passed += 1
         else:
             tally.failures.append((name, wrong))
-    return tally
+    return [tally for tally in (counted, apart) if tally.total]
 
 
 def run(argv: list[str]) -> int:

@@ -444,12 +444,12 @@ class JinjaTemplateChatWrapper(ChatWrapper):
         return _open_answer(last, self.options.model_role_name)
 
     def properties_to_json(self) -> dict[str, Any]:
-        conversion = self.conversion
-        return {
-            **super().properties_to_json(),
-            **({} if conversion is None else {CONVERSION_KEY: option_to_json(conversion)}),
-            "keepOnlyLastThought": self.keep_only_last_thought,
-        }
+        shown = super().properties_to_json()
+        if self.options.additional_render_parameters is None:
+            shown.pop("additionalRenderParameters", None)
+        if self.conversion is not None:
+            shown[CONVERSION_KEY] = option_to_json(self.conversion)
+        return {**shown, "keepOnlyLastThought": self.keep_only_last_thought}
 
 
 CONVERSION_KEY: Final = "convertUnsupportedSystemMessagesToUserMessages"

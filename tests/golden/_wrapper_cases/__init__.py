@@ -2,7 +2,7 @@
 
 Each module has `PATTERN`, the file's path inside the folder (a glob), and `check(path, folder)`, which yields the name
 of every case with None, or with what is wrong. `JINJA = True` lists the file apart, since the template engine isn't
-the original's and only its agreement is reported.
+the original's and only its agreement is reported; `is_apart(name)` does so for some cases of a file.
 """
 
 import importlib
@@ -23,7 +23,7 @@ NOT_CHECKERS = {"folder", "reference_wording"}
 class Checker:
     pattern: str
     check: Check
-    jinja: bool
+    is_apart: Callable[[str], bool]
 
 
 def checkers() -> list[Checker]:
@@ -33,7 +33,9 @@ def checkers() -> list[Checker]:
         if info.name in NOT_CHECKERS:
             continue
         module = importlib.import_module(f"{__name__}.{info.name}")
-        found.append(Checker(module.PATTERN, module.check, getattr(module, "JINJA", False)))
+        whole_file = getattr(module, "JINJA", False)
+        is_apart = getattr(module, "is_apart", lambda name, whole_file=whole_file: whole_file)
+        found.append(Checker(module.PATTERN, module.check, is_apart))
     return sorted(found, key=lambda checker: ("*" in checker.pattern, checker.pattern))
 
 
