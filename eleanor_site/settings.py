@@ -80,7 +80,11 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.contrib.messages.context_processors.messages",
                 "eleanor_site.shell.shell",
             ],
-            "builtins": ["template_partials.templatetags.partials", "eleanor_site.templatetags.eleanor"],
+            "builtins": [
+                "django.templatetags.l10n",
+                "template_partials.templatetags.partials",
+                "eleanor_site.templatetags.eleanor",
+            ],
         },
     }
 ]
