@@ -272,7 +272,7 @@ def _no_facts(_schema: Mapping[str, Any]) -> list[str]:
 
 def _string_facts(schema: Mapping[str, Any]) -> list[str]:
     form = schema.get("format")
-    if form:
+    if form is not None:
         return ["format: ISO 8601 date-time" if form == "date-time" else f"format: {form}"]
     return _limits(schema, "length", "minLength", "maxLength", 0)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import marshal
 import operator
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
@@ -605,30 +606,40 @@ class _Fillable:
 
     def __init__(self, text: LlamaText, inserts: bool) -> None:
         self.values = text.values
-        self._replace = _inserted if inserts else replace_marker
+        self._inserts = inserts
         plain = [piece for piece in text.values if isinstance(piece, str)]
         self._has_name = any(_NAME in piece for piece in plain)
         self._has_params = any(_PARAMS in piece for piece in plain)
 
     def with_name(self, name: str) -> Sequence[Piece]:
-        if not self._has_name:
-            return self.values
-        return [self._replace(piece, _NAME, name) if isinstance(piece, str) else piece for piece in self.values]
+        return self._filled({_NAME: name}) if self._has_name else self.values
 
     def with_call(self, call: FunctionCall) -> Sequence[Piece]:
-        values = self.with_name(call.name)
         if not self._has_params and not (self._has_name and _PARAMS in call.name):
-            return values
+            return self.with_name(call.name)
         params = "" if call.params is ABSENT else json_dumps(call.params)
-        return [self._replace(piece, _PARAMS, params) if isinstance(piece, str) else piece for piece in values]
+        return self._filled({_NAME: call.name, _PARAMS: params})
+
+    def _filled(self, contents: Mapping[str, str]) -> list[Piece]:
+        fill = _inserted if self._inserts else _replaced
+        return [fill(piece, contents) if isinstance(piece, str) else piece for piece in self.values]
 
 
 _NAME = "{{functionName}}"
 _PARAMS = "{{functionParams}}"
+_MARKERS = re.compile(r"\{\{function(?:Name|Params)\}\}")
 
 
-def _inserted(text: str, marker: str, content: str) -> str:
-    return text.replace(marker, content)
+def _replaced(text: str, contents: Mapping[str, str]) -> str:
+    """One marker after the other, so that a marker in a name is replaced, too, as in the original."""
+    for marker, content in contents.items():
+        text = replace_marker(text, marker, content)
+    return text
+
+
+def _inserted(text: str, contents: Mapping[str, str]) -> str:
+    """All markers at once; the contents stay as they are."""
+    return _MARKERS.sub(lambda found: contents.get(found[0], found[0]), text)
 
 
 def of_origin(text: str, origin: int | None) -> str:

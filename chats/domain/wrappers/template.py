@@ -145,7 +145,7 @@ def segment_settings(templates: SegmentTemplates | None) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if templates is None:
         return out
-    if templates.close_all_segments_template is not None:
+    if templates.close_all_segments_template:
         out["closeAllSegments"] = templates.close_all_segments_template
     if templates.reiterate_stack_after_function_calls is not None:
         out["reiterateStackAfterFunctionCalls"] = templates.reiterate_stack_after_function_calls
