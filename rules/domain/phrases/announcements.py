@@ -53,7 +53,7 @@ _MANIERE: Final = (
     r"|egalement|juste"
     r"|encore|enfin|des maintenant|a present|de ce pas|sans attendre|sans tarder|a nouveau|de nouveau"
     r"|en premier(?: lieu)?"
-    r"|par ailleurs|en parallele|[a-z]+ment),?)*"
+    r"|par ailleurs|en parallele|(?:tout )?[a-z]+ment),?)*"
 )
 _VERBE: Any = re2.compile(
     r"\A" + _MANIERE + "(?: commencer par)? ?" + PRONOUN + "{0,2}(?:[a-z]+ment )?(" + INFINITIVE + ")"

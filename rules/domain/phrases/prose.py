@@ -6,12 +6,12 @@ import re
 from functools import lru_cache
 from typing import Final
 
-import re2
-
 from rules.domain.phrases.folding import PROSE
 
 FENCE: Final = re.compile(r"[ \t]{0,40}(`{3,}|~{3,})(.*)", re.DOTALL)
-_QUOTED: Final = re2.compile('"[^"\n]{0,200}"|“[^”\n]{0,200}”|«[^»\n]{0,200}»')
+_QUOTATION_MARKS: Final = {'"': '"', "“": "”", "«": "»"}
+_OPENING_MARK: Final = re.compile('["“«]')
+_LONGEST_QUOTATION: Final = 200
 _BACKTICKS: Final = re.compile(r"`+")
 _UNDERSCORES: Final = re.compile(r"_+")
 _MARKED: Final = re.compile('[`~>"“«*_]')
@@ -85,7 +85,7 @@ def without_quotations(text: str) -> str:
     if "`" in text or ">" in text or "_" in text:
         text = "".join(_plain_line(line) for line in text.splitlines(keepends=True))
     if '"' in text or "“" in text or "«" in text:
-        text = _blanked(text, [m.span() for m in _QUOTED.finditer(_encodable(text))])
+        text = _blanked(text, _quotations(text))
     return text.replace("*", " ")
 
 
@@ -155,6 +155,20 @@ def _without_underscore_marks(line: str) -> str:
     return _blanked(line, marks)
 
 
+def _quotations(text: str) -> list[tuple[int, int]]:
+    """Text in double quotes of at most 200 characters, on one line; a mark that nothing closes is no quotation."""
+    found = []
+    opening = _OPENING_MARK.search(text)
+    while opening is not None:
+        start = opening.start()
+        end = text.find(_QUOTATION_MARKS[opening[0]], start + 1, start + _LONGEST_QUOTATION + 2)
+        closed = end > 0 and text.find("\n", start, end) < 0
+        if closed:
+            found.append((start, end + 1))
+        opening = _OPENING_MARK.search(text, end + 1 if closed else start + 1)
+    return found
+
+
 def _blanked(text: str, spans: list[tuple[int, int]]) -> str:
     if not spans:
         return text
@@ -171,12 +185,3 @@ def _blank(line: str) -> str:
     """Spaces of the same length; the line end stays."""
     body = line.rstrip("\r\n\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029")
     return " " * len(body) + line[len(body) :]
-
-
-def _encodable(text: str) -> str:
-    """RE2 reads UTF-8, which has no lone surrogates; one stands in for them, so that places stay the same."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return "".join("\ufffd" if "\ud800" <= c <= "\udfff" else c for c in text)
-    return text

@@ -18,7 +18,7 @@ _REQUEST: Any = re2.compile(
     r"|\blet me know\b"
     r"|\b(?:merci de|veuillez) (?:(?:me|nous|m'en|bien vouloir|donc|d'abord|egalement|aussi) )*"
     r"(?:confirmer|preciser|fournir|choisir|indiquer)\b"
-    r"|\bdite?s[- ]moi\b|\bconfirmez?(?:[- ]moi)? (?:si|que|qu')"
+    r"|\bdi(?:te)?s[- ]moi\b|\bconfirmez?(?:[- ]moi)? (?:si|que|qu')"
 )
 _CLOSING: Any = re2.compile(
     r"\bany(?:thing)? (?:other|else|further|more)\b|\bfurther (?:assistance|questions?|help|changes?)\b"
