@@ -120,7 +120,7 @@ def lengths_of(texts: Any) -> npt.NDArray[np.int64]:
 
 def _compared(lengths: npt.NDArray[np.int64], operator: str, constant: Node) -> Flags:
     if operator == "in":
-        return np.isin(lengths, [child.value for child in constant.children])
+        return np.isin(lengths, [int(child.value or 0) for child in constant.children])
     compare: Mapping[str, Any] = {
         "==": np.equal,
         "!=": np.not_equal,
@@ -162,7 +162,7 @@ def _flags(result: Any) -> Flags:
 def over_finish_reasons(term: Node) -> Flags:
     """A phrase function of `finish_reason` for each code that the column may hold."""
     helper = _HELPERS[str(term.value)]
-    return np.array([bool(reason) and helper(reason) for reason in _REASONS], dtype=np.bool_)
+    return np.array([reason is not None and helper(reason) for reason in _REASONS], dtype=np.bool_)
 
 
 # --- text columns
@@ -310,10 +310,12 @@ def _text_of(term: Node) -> Node:
 
 def _unpacked(bits: npt.NDArray[np.uint8], count: int, selection: Selection) -> Flags:
     if not isinstance(selection, slice):
-        return ((bits[selection >> 3] >> (7 - (selection & 7)).astype(np.uint8)) & 1).view(np.uint8).astype(np.bool_)
+        chosen: Flags = ((bits[selection >> 3] >> (7 - (selection & 7)).astype(np.uint8)) & 1).view(np.bool_)
+        return chosen
     start, stop, _ = selection.indices(count)
     first = start // 8
-    return np.unpackbits(bits[first : -(-stop // 8)]).view(np.bool_)[start - first * 8 : stop - first * 8]
+    found: Flags = np.unpackbits(bits[first : -(-stop // 8)]).view(np.bool_)[start - first * 8 : stop - first * 8]
+    return found
 
 
 def _missing(known: npt.NDArray[np.int8], chosen: Indices) -> Iterator[Selection]:

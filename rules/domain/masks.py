@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -16,20 +16,22 @@ import numpy.typing as npt
 from rules.domain.atoms import Atoms, Flags, Selection, atoms_of, is_atom, over_finish_reasons
 from rules.domain.columns import Columns
 from rules.domain.language.environment import FINISH_REASONS, MAX_INTEGER
-from rules.domain.language.tree import Node, counters_read
+from rules.domain.language.tree import Node, Value, counters_read
 
 Ints = npt.NDArray[Any]
 
-_COMPARE: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+OPERATIONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "==": operator.eq,
     "!=": operator.ne,
     "<": operator.lt,
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
+    "+": operator.add,
+    "-": operator.sub,
 }
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-_REASON_CODES: Final = {None: 0, **{reason: code for code, reason in enumerate(FINISH_REASONS, start=1)}}
+_REASON_CODES: Final[Mapping[Value, int]] = {None: 0, **{reason: code for code, reason in enumerate(FINISH_REASONS, start=1)}}
 _FEW: Final = 5
 """One point in so many left by the cheap conjuncts: then text terms are matched on those points only."""
 
@@ -44,7 +46,7 @@ class Points:
 
     columns: Columns
     atoms: Atoms
-    selection: Selection = slice(None)
+    selection: Selection = field(default_factory=lambda: slice(None))
     counters: Mapping[str, Ints] | None = None
 
     def __len__(self) -> int:
@@ -90,7 +92,7 @@ def mask(tree: Node, points: Points) -> Flags:
     if is_atom(tree):
         return points.atoms.flags(tree, points.selection)
     if tree.kind == "call":
-        return over_finish_reasons(tree)[points.field("finish_reason")]
+        return np.asarray(over_finish_reasons(tree)[points.field("finish_reason")], dtype=np.bool_)
     if tree.kind == "in":
         return _member(tree, points)
     return _comparison(tree, points)
@@ -134,13 +136,12 @@ def _comparison(tree: Node, points: Points) -> Flags:
     left, right = tree.children
     compare = str(tree.value)
     if left.type == "bool":
-        equal = mask(left, points) == mask(right, points)
-        return equal if compare == "==" else ~equal
+        return np.asarray(OPERATIONS[compare](mask(left, points), mask(right, points)), dtype=np.bool_)
     if "string?" in (left.type, right.type):
         constant = right if left.type == "string?" else left
-        found = points.field("finish_reason") == _REASON_CODES.get(constant.value, -1)  # type: ignore[call-overload]
+        found = points.field("finish_reason") == _REASON_CODES.get(constant.value, -1)
         return np.asarray(found if compare == "==" else ~found, dtype=np.bool_)
-    found = _COMPARE[compare](number(left, points), number(right, points))
+    found = OPERATIONS[compare](number(left, points), number(right, points))
     return np.broadcast_to(np.asarray(found, dtype=np.bool_), (len(points),))
 
 
@@ -151,8 +152,8 @@ def _member(tree: Node, points: Points) -> Flags:
     values = [child.value for child in group.children]
     if item.type == "string?":
         chosen = np.zeros(len(_REASON_CODES), dtype=np.bool_)
-        chosen[[_REASON_CODES[value] for value in values if value in _REASON_CODES]] = True  # type: ignore[index]
-        return chosen[points.field("finish_reason")]
+        chosen[[_REASON_CODES[value] for value in values if value in _REASON_CODES]] = True
+        return np.asarray(chosen[points.field("finish_reason")], dtype=np.bool_)
     numbers = number(item, points)
     found = np.zeros(len(points), dtype=np.bool_)
     for value in values:
