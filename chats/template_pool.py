@@ -43,8 +43,6 @@ _T = TypeVar("_T")
 _Answer = dict[str, Any]
 
 _WORKER = Path(__file__).resolve().with_name("template_worker.py")
-# Most answers come sooner than this thread could fall asleep and be woken again, which costs more than most renders.
-_AWAKE_SECONDS = 0.0001
 _REQUEST_FIELDS = tuple(f.name for f in fields(RenderRequest) if f.name != "now")
 
 
@@ -95,7 +93,6 @@ class _Worker:
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
         os.set_blocking(self._in.fileno(), False)
-        os.set_blocking(self._out.fileno(), False)
         self._ready = False
         self._cpu_seconds = 0.0
         self._templates: OrderedDict[tuple[str, str], None] = OrderedDict()
@@ -154,17 +151,11 @@ class _Worker:
 
     def _read(self, deadline: _Deadline) -> bytes:
         """What has arrived, at least one byte."""
-        awake_until = time.monotonic() + _AWAKE_SECONDS
-        while True:
-            try:
-                chunk = os.read(self._out.fileno(), 1 << 16)
-            except BlockingIOError:
-                if time.monotonic() > awake_until:
-                    deadline.wait(self._out.fileno(), select.POLLIN)
-                continue
-            if not chunk:
-                raise self._lost()
-            return chunk
+        deadline.wait(self._out.fileno(), select.POLLIN)
+        chunk = os.read(self._out.fileno(), 1 << 16)
+        if not chunk:
+            raise self._lost()
+        return chunk
 
     def _lost(self) -> _Lost:
         """A closed pipe: ended by its own last timer inside a long C call, or by something else."""
@@ -263,6 +254,7 @@ class TemplatePool:
         self._turn = threading.Condition()
         self._idle: list[_Worker] = []
         self._spare: _Worker | None = None
+        self._starting_spare = False
         self._in_use = 0
         self._closed = False
 
@@ -327,6 +319,10 @@ class TemplatePool:
         content = {"template": template, "tokens": tokens or {}, "kwargs": sorted(kwargs), "profile": profile}
         return self._ask("lint", content, _report)
 
+    def start(self) -> None:
+        """Start the first worker, so that the first request doesn't wait for it. Returns at once."""
+        self._keep_spare()
+
     def close(self) -> None:
         """End all workers; later requests, and those that run, are answered with the limit "stopped"."""
         with self._turn:
@@ -362,21 +358,26 @@ class TemplatePool:
         if len(request) > limits.request_bytes:
             return _refused("request_size", allowed=limits.request_bytes)
         key = (content["profile"], template)
-        worker = self._take(key)
-        if worker is None:
-            return _refused("stopped" if self._closed else "busy")
-        kept = False
-        try:
-            answer = worker.ask(request, key, cpu, wall)
-            outcome = _failure(answer["failure"]) if "failure" in answer else read(answer)
-            out_of_memory = isinstance(outcome, TemplateFailure) and outcome.limit == "memory"
-            kept = not out_of_memory or self._shrunk(worker)
-        except _Lost as lost:
-            return _refused(lost.limit)
-        except _UNREADABLE:
-            return _refused("stopped")
-        finally:
-            self._give_back(worker, kept)
+        for _ in range(2):
+            worker = self._take(key)
+            if worker is None:
+                return _refused("stopped" if self._closed else "busy")
+            kept = False
+            try:
+                outcome: _T | TemplateFailure
+                answer = worker.ask(request, key, cpu, wall)
+                outcome = _failure(answer["failure"]) if "failure" in answer else read(answer)
+                out_of_memory = isinstance(outcome, TemplateFailure) and outcome.limit == "memory"
+                kept = not out_of_memory or self._shrunk(worker)
+            except _Lost as lost:
+                outcome = _refused(lost.limit)
+            except _UNREADABLE:
+                outcome = _refused("stopped")
+            finally:
+                self._give_back(worker, kept)
+            if not isinstance(outcome, TemplateFailure) or outcome.limit != "stopped":
+                return outcome
+            # Its worker may have been ended from outside, before or during the request: that is nobody's mistake.
         return outcome
 
     def _shrunk(self, worker: _Worker) -> bool:
@@ -394,7 +395,7 @@ class TemplatePool:
                 return None
             self._in_use += 1
             if self._idle:
-                worker = next((w for w in self._idle if w.knows(template)), self._idle[-1])
+                worker = next((w for w in reversed(self._idle) if w.knows(template)), self._idle[-1])
                 self._idle.remove(worker)
                 return worker
             taken, self._spare = self._spare, None
@@ -420,10 +421,19 @@ class TemplatePool:
 
     def _keep_spare(self) -> None:
         with self._turn:
-            if self._spare is not None or self._closed:
+            if self._spare is not None or self._starting_spare or self._closed:
                 return
-            # Starting returns at once; the new process loads its modules while nobody waits for it.
-            self._spare = self._start()
+            self._starting_spare = True
+        # Returns at once; the new process loads its modules while nobody waits for it.
+        spare = self._start()
+        with self._turn:
+            self._starting_spare = False
+            if not self._closed:
+                self._spare = spare
+                return
+        if spare is not None:
+            self._all.discard(spare)
+            spare.end()
 
     def _start(self) -> _Worker | None:
         try:
@@ -446,6 +456,9 @@ _pools: weakref.WeakSet[TemplatePool] = weakref.WeakSet()
 
 
 def _after_fork() -> None:
+    global _sharing
+    # Another thread of the parent may have held it.
+    _sharing = threading.Lock()
     for pool in list(_pools):
         pool._disown_workers()
 

@@ -102,6 +102,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._cache = jinja_templates.TemplateCache()
+        self._out_of_memory = False
         self._actions: dict[str, Callable[[dict[str, Any]], Answer]] = {
             "render": self._render,
             "check": self._check,
@@ -140,6 +141,7 @@ class Worker:
                 signal.setitimer(signal.ITIMER_VIRTUAL, cpu_seconds + UNINTERRUPTED_SECONDS)
                 signal.setitimer(signal.ITIMER_PROF, cpu_seconds, REPEAT_SECONDS)
                 answer = self._actions[fields.pop("action")](fields)
+                self._out_of_memory = answer.get("failure", {}).get("limit") == "memory"
                 return _encoded(answer)
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)
@@ -149,14 +151,17 @@ class Worker:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             return _stopped("OutOfTime", "time")
         except MemoryError:
+            self._out_of_memory = True
             return _stopped("MemoryError", "memory")
         except RecursionError:
             return _stopped("RecursionError", "depth")
         except Exception as error:
             return _encoded(_told(jinja_templates.explain(error)))
 
-    def clear_up(self, answer: bytes) -> None:
-        if b'"memory"' in answer[-200:]:
+    def clear_up(self) -> None:
+        """After an answer has been given: what ran out of memory leaves nothing behind."""
+        if self._out_of_memory:
+            self._out_of_memory = False
             self._cache.clear()
             gc.collect()
 
@@ -215,7 +220,7 @@ def main(limits: dict[str, int]) -> None:
     while (request := requests.next()) is not None:
         answer = worker.answer(request)
         _write(HEADER.pack(len(answer)) + answer)
-        worker.clear_up(answer)
+        worker.clear_up()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import re
 import threading
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -46,6 +46,7 @@ _TEMPLATE_FILE = "<template>"
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
 _MAX_MESSAGE_CHARACTERS = 100_000
 _MAX_PIECES = 20_000
+_MAX_SPANS = 20_000
 # Shorter contents ("ok", "1") turn up in template text and other messages too often to say where they came from.
 _SHORTEST_TRACED_CONTENT = 4
 
@@ -162,6 +163,8 @@ class GenerationTag(jinja2.ext.Extension):
         text: str = caller()
         rendering = _rendering.get()
         if rendering is not None:
+            if len(rendering.spans) >= _MAX_SPANS:
+                raise LimitExceeded("output", allowed=_MAX_SPANS)
             rendering.spans.append((rendering.length, rendering.length + len(text)))
         return text
 
@@ -290,22 +293,24 @@ class TemplateCache:
 _cache = TemplateCache()
 
 
-def render(request: RenderRequest, cache: TemplateCache = _cache) -> Rendered:
+def render(request: RenderRequest, cache: TemplateCache = _cache, owned: bool = False) -> Rendered:
     """The text for a chat. The request's values are copied, so nothing the template does can reach the caller's.
 
+    `owned` spares the copy of values that have just been read from JSON and that nobody else holds.
     Raises what transformers raises: ValueError and TypeError for arguments that don't go together, TemplateError from
     the template's author, any other exception of jinja2 and Python; and LimitExceeded.
     """
-    messages = _checked_messages(request)
+    copied: Callable[[Any], Any] = _same if owned else plain
+    messages = _checked_messages(request, copied)
     compiled = cache.get(request.template, request.profile)
-    tools, documents = _checked_offers(request)
+    tools, documents = _checked_offers(request, copied)
     if request.profile == "current":
         messages = [_with_reasoning(m) for m in messages]
     continued = _tag_message(request, messages) if request.continue_final_message else None
     context = compiled.template.new_context(
         {
-            **plain(request.tokens),
-            **plain(request.kwargs),
+            **copied(request.tokens),
+            **copied(request.kwargs),
             "messages": messages,
             "tools": tools,
             "documents": documents,
@@ -325,10 +330,12 @@ def render(request: RenderRequest, cache: TemplateCache = _cache) -> Rendered:
     return Rendered(text, spans, tracer.origins(len(text)) if tracer is not None else ())
 
 
-def render_or_explain(request: RenderRequest, cache: TemplateCache = _cache) -> Rendered | TemplateFailure:
+def render_or_explain(
+    request: RenderRequest, cache: TemplateCache = _cache, owned: bool = False
+) -> Rendered | TemplateFailure:
     """As `render`, with every exception told as a value."""
     try:
-        return render(request, cache)
+        return render(request, cache, owned)
     except Exception as error:
         return explain(error)
 
@@ -403,7 +410,11 @@ def plain(value: Any) -> Any:
     return f"<{type(value).__name__}>"
 
 
-def _checked_messages(request: RenderRequest) -> list[dict[str, Any]]:
+def _same(value: Any) -> Any:
+    return value
+
+
+def _checked_messages(request: RenderRequest, copied: Callable[[Any], Any]) -> list[dict[str, Any]]:
     current = request.profile == "current"
     if not request.messages:
         if current:
@@ -419,14 +430,14 @@ def _checked_messages(request: RenderRequest) -> list[dict[str, Any]]:
             "want the model to continue the final message, and add_generation_prompt when you want to add a header "
             "that will prompt it to start a new assistant message instead."
         )
-    messages: list[dict[str, Any]] = plain(request.messages)
+    messages: list[dict[str, Any]] = copied(request.messages)
     if not current or request.keep_nulls:
         return messages
     return [{key: value for key, value in message.items() if value is not None} for message in messages]
 
 
-def _checked_offers(request: RenderRequest) -> tuple[Any, Any]:
-    tools, documents = plain(request.tools), plain(request.documents)
+def _checked_offers(request: RenderRequest, copied: Callable[[Any], Any]) -> tuple[Any, Any]:
+    tools, documents = copied(request.tools), copied(request.documents)
     if tools is not None and not all(isinstance(tool, dict) for tool in tools):
         raise ValueError(
             "Tools should either be a JSON schema, or a callable function with type hints and a docstring suitable "
@@ -544,7 +555,7 @@ class _Tracer:
     def __init__(self, compiled: CompiledTemplate, messages: list[dict[str, Any]]) -> None:
         self._compiled = compiled
         self._index_by_id = {id(message): index for index, message in enumerate(messages)}
-        self._lines = compiled.text.splitlines()
+        self._lines = template_lines(compiled.text)
         self._contents = _traceable_contents(messages, compiled.text)
         self._origins: list[Origin] = []
 
@@ -625,6 +636,11 @@ def _texts_of(content: Any) -> Iterator[str]:
         text = part.get("text") if isinstance(part, dict) else part
         if isinstance(text, str) and len(text.strip()) >= _SHORTEST_TRACED_CONTENT:
             yield text.strip()
+
+
+def template_lines(text: str) -> list[str]:
+    """The lines as jinja2 counts them: by CRLF, CR and LF, and by no other character that ends a line elsewhere."""
+    return re.split("\r\n|\r|\n", text)
 
 
 def select_template(

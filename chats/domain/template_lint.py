@@ -426,7 +426,7 @@ def _lost_line_break(e: Evidence, facts: Mapping[str, Fact]) -> Iterator[Finding
         return
     kept = e.outcome(probes.PROBES["user_prompt"], e.text + "\n")
     if kept != e.outcomes["user_prompt"]:
-        line = len(e.text.splitlines())
+        line = len(templates.template_lines(e.text)) - 1
         sides = (e.sample("user_prompt"), _sample("user_prompt", kept))
         yield Finding("final_line_break_lost", 18, "info", {"line": line}, *sides)
 
@@ -443,7 +443,7 @@ def _glued_tokens(e: Evidence, facts: Mapping[str, Fact]) -> Iterator[Finding]:
             continue
         apart = e.outcome(probes.PROBES["second_turn"], e.text[: match.start("dash")] + e.text[match.end("dash") :])
         if isinstance(apart, Rendered) and len(side_by_side.findall(apart.text)) < count:
-            line = e.text.count("\n", 0, match.start("dash")) + 1
+            line = len(templates.template_lines(e.text[: match.start("dash")]))
             sides = (e.sample("second_turn"), _sample("second_turn", apart))
             yield Finding("tokens_glued", 18, "warning", {"token": match["token"], "line": line}, *sides)
 

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,8 @@ NOW = datetime(2025, 3, 5, 14, 7, 9)
 TRANSFORMERS = """
 import json, sys, time, warnings
 warnings.simplefilter("ignore")
+from tokenizers import Tokenizer, models
+from transformers import PreTrainedTokenizerFast
 from transformers.utils import chat_template_utils as utils
 requests, rounds = json.load(open(sys.argv[1], encoding="utf-8"))
 compiled, rendered = [], []
@@ -41,13 +44,17 @@ for text in sorted({r["template"] for r in requests}):
     except Exception:
         continue
     compiled.append(time.perf_counter() - started)
-normal = getattr(utils, "_normalize_chat_messages", lambda chat: chat)
+tokenizers = []
+for r in requests:
+    backend = Tokenizer(models.WordLevel({"[none]": 0}, unk_token="[none]"))
+    tokenizers.append(PreTrainedTokenizerFast(tokenizer_object=backend, **r["tokens"]))
 for round in range(rounds):
-    for r in requests:
+    for tokenizer, r in zip(tokenizers, requests):
+        arguments = {"tools": r["tools"], "documents": r["documents"], **r["kwargs"]}
         started = time.perf_counter()
-        utils.render_jinja_template(
-            conversations=[normal(r["messages"])], chat_template=r["template"], tools=r["tools"],
-            documents=r["documents"], add_generation_prompt=r["add_generation_prompt"], **r["tokens"], **r["kwargs"],
+        tokenizer.apply_chat_template(
+            r["messages"], chat_template=r["template"], tokenize=False,
+            add_generation_prompt=r["add_generation_prompt"], **arguments,
         )
         if round:
             rendered.append(time.perf_counter() - started)
@@ -120,14 +127,14 @@ def measure(folder: Path | None, count: int) -> list[Row]:
     requests = requests_of(folder, count)
     # As many as a worker keeps compiled, so that "warm" means warm everywhere.
     warm = requests[:60]
-    compile_times = [timed(lambda r=r: CompiledTemplate(r.template, "current")) for r in requests]
-    in_process = [timed(lambda r=r: render(r)) for _ in range(ROUNDS) for r in warm][len(warm) :]
+    compile_times = [timed(partial(CompiledTemplate, r.template, "current")) for r in requests]
+    in_process = [timed(partial(render, r)) for _ in range(ROUNDS) for r in warm][len(warm) :]
     with TemplatePool(size=1) as pool:
-        first = [timed(lambda r=r: pool.render_request(r)) for r in requests]
-        pooled = [timed(lambda r=r: pool.render_request(r)) for _ in range(ROUNDS) for r in warm][len(warm) :]
+        first = [timed(partial(pool.render_request, r)) for r in requests]
+        pooled = [timed(partial(pool.render_request, r)) for _ in range(ROUNDS) for r in warm][len(warm) :]
         chat = warm[0].messages
         many = [RenderRequest(r.template, chat, tokens=r.tokens, add_generation_prompt=True) for r in warm[:20]]
-        twenty = [timed(lambda: pool.render_many(many)) for _ in range(ROUNDS + 1)][1:]
+        twenty = [timed(partial(pool.render_many, many)) for _ in range(ROUNDS + 1)][1:]
         answered = pool.render_request(warm[0])
         assert isinstance(answered, Rendered), answered
     reference = transformers_times(warm)

@@ -14,13 +14,13 @@ from typing import Any
 
 from chats.domain.jinja_templates import MAX_OUTPUT_CHARACTERS, Rendered, TemplateFailure
 from chats.template_pool import Limits, TemplatePool
+from tests.golden.templates import request_of
 
 HONEST = "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}\n{% endfor %}"
 HONEST_CHAT = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Good day"}]
 HONEST_TEXT = "<|user|>Hello\n<|assistant|>Good day\n"
-LEAK = re.compile(
-    r"__globals__|__subclasses__|<(?:class|module|function|bound method|frame|code object) |\w+=\d+\(\w+\)"
-)
+# What only code outside the sandbox could have read. A repr of a function is no leak, its globals are.
+LEAK = re.compile(r"__builtins__|__subclasses__|<module '|<frame |<code object |uid=\d+\(|root:x:0")
 
 
 def text_of(entry: dict[str, Any]) -> str:
@@ -79,11 +79,13 @@ def failing(path: Path) -> tuple[list[str], int, list[tuple[float, str]], list[f
     lines: list[str] = []
     times: list[tuple[float, str]] = []
     with TemplatePool(limits=limits) as pool:
+        # The first render waits for the first process to start, which happens before anybody is hostile.
+        pool.render(template=HONEST, messages=HONEST_CHAT)
         honest = HonestRenders(pool)
         honest.start()
         for entry in content["templates"]:
             started = time.perf_counter()
-            outcome = pool.render(template=text_of(entry), **content["chat"])
+            outcome = pool.render_request(request_of(text_of(entry), content["chat"], entry, "current", None))
             seconds = time.perf_counter() - started
             times.append((seconds, entry["name"]))
             wrong = complaint(entry, outcome, seconds, limits)
