@@ -32,6 +32,9 @@ class OriginText(str):
         made.origin = origin
         return made
 
+    def __getnewargs__(self) -> tuple[str, int | None]:  # type: ignore[override]
+        return str(self), self.origin
+
 
 @dataclass(frozen=True, slots=True)
 class SystemItem:
