@@ -50,7 +50,7 @@ def run_command(root: pathlib.Path) -> None:
     except ImproperlyConfigured as error:
         sys.exit(str(error))
     except OSError as error:
-        sys.exit(bootstrap.folder_sentence(error, root / "var"))
+        sys.exit(bootstrap.folder_sentence(error, pathlib.Path(error.filename or root / "var")))
     execute_from_command_line(sys.argv)
 
 

@@ -24,6 +24,10 @@ from tests.waiting import until
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("manage.py", "eleanor_site", "chats", "rules", "templates", "static")
 SECONDS_TO_START = 90  # a first start on a slow, busy machine
+UNSET = (
+    *("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "ELEANOR_VAR"),
+    *("DJANGO_SETTINGS_MODULE", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS"),
+)
 
 
 @dataclass
@@ -111,20 +115,9 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture
-def site() -> Iterator[Site]:
-    with a_site() as made:
-        yield made
-
-
-@contextlib.contextmanager
-def a_site() -> Iterator[Site]:
-    kept = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in ("DATABASE_URL", "REDIS_URL", "SECRET_KEY", "ALLOWED_HOSTS", "ELEANOR_VAR")
-        and name not in ("DJANGO_SETTINGS_MODULE", "PYTHONDONTWRITEBYTECODE", "PYTHONWARNINGS")
-    }
+@pytest.fixture(scope="module")
+def checkout() -> Iterator[Path]:
+    """A copy of the checkout, in a place whose name is no mere ASCII."""
     with tempfile.TemporaryDirectory(prefix="eleanor up é ") as folder:
         root = Path(folder)
         for part in PARTS:
@@ -133,14 +126,28 @@ def a_site() -> Iterator[Site]:
                 shutil.copytree(source, root / part, ignore=shutil.ignore_patterns("__pycache__"))
             elif source.exists():
                 shutil.copy(source, root)
-        made = Site(root, free_port(), {**kept, "PYTHONPYCACHEPREFIX": str(Path(tempfile.gettempdir(), "eleanor-pyc"))})
-        try:
-            yield made
-        finally:
-            for process in made.processes:
-                if process.poll() is None:
-                    process.terminate()
-                    process.wait(60)
+        yield root
+
+
+@pytest.fixture
+def site(checkout) -> Iterator[Site]:
+    """The copy with what earlier tests left in its ``var``, nothing running and nothing said yet."""
+    kept = {name: value for name, value in os.environ.items() if name not in UNSET}
+    (checkout / "output").unlink(missing_ok=True)
+    made = Site(checkout, free_port(), kept)
+    yield made
+    for process in made.processes:
+        if process.poll() is None:
+            process.terminate()
+            process.wait(60)
+
+
+@pytest.fixture
+def new_var(site, tmp_path) -> Path:
+    """A ``var`` of its own, for a test that starts from nothing or leaves something behind."""
+    folder = tmp_path / "var"
+    site.environment["ELEANOR_VAR"] = str(folder)
+    return folder
 
 
 def test_it_starts_serves_stops_and_starts_again(site):
@@ -235,14 +242,14 @@ def test_database_that_does_not_answer_is_one_sentence(site):
     assert "hunter2" not in sentence
 
 
-def test_folder_that_can_not_be_written(site):
-    (site.root / "var").write_text("a file where the folder should be")
+def test_folder_that_can_not_be_written(site, new_var):
+    new_var.write_text("a file where the folder should be")
     assert "var can't be" in site.refused()
 
 
 @pytest.mark.postgres
 @pytest.mark.redis
-def test_postgresql_and_redis_by_address(site, postgres_url, redis_url):
+def test_postgresql_and_redis_by_address(site, new_var, postgres_url, redis_url):
     with psycopg.connect(postgres_url, autocommit=True) as admin:
         admin.execute("DROP DATABASE IF EXISTS eleanor_up")
         admin.execute("CREATE DATABASE eleanor_up")
@@ -253,7 +260,7 @@ def test_postgresql_and_redis_by_address(site, postgres_url, redis_url):
         found = site.ready()
         assert (found["ready"], found["broker_in_use"]) == (True, "redis")
         assert "redis-server" not in site.children(process)
-        assert not (site.root / "var" / "eleanor.sqlite3").exists()
+        assert not (new_var / "eleanor.sqlite3").exists()
         process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
     finally:
