@@ -177,6 +177,8 @@ class Document:
         return Head("object", [top], top)
 
     def _look_at_array(self, cursor: _Cursor) -> Head:
+        if self._first_line_is_whole():
+            return self._look_at_lines("lines")
         rows: list[Any] = []
         try:
             for item in cursor.elements():
@@ -197,6 +199,16 @@ class Document:
     def _look_at_lines(self, shape: Literal["lines", "values"]) -> Head:
         rows = self._line_rows() if shape == "lines" else self._value_rows()
         return Head(shape, [r.value for r in _first(rows)])
+
+    def _first_line_is_whole(self) -> bool:
+        """Whether the first of several lines is a list of its own: JSON Lines of lists."""
+        with self.source.open() as file:
+            if self.encoding == "utf-16" or not file.readline(16 * KEPT_CHARACTERS).rstrip().endswith(b"]"):
+                return False
+            following = b"\n"
+            while following and not following.strip():
+                following = file.readline(64)
+        return following.lstrip()[:1] in (b"[", b"{")
 
     def _later_lines_are_json(self) -> bool:
         """Whether a text whose first value is broken is JSON Lines with a bad first line."""

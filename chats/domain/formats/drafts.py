@@ -138,14 +138,33 @@ class ChatDraft:
             self.reading.report.note_unknown_field(field)
         return self.add(role, content, **given)
 
-    def extend_answer(self, index: int, content: str = "", calls: list[Call] | None = None) -> None:
+    def extend_answer(
+        self,
+        index: int,
+        content: str = "",
+        calls: list[Call] | None = None,
+        *,
+        reasoning: str | None = None,
+        finish: str | None = None,
+        usage: dict[str, Any] | None = None,
+        parts: list[dict[str, Any]] | None = None,
+    ) -> None:
         """Go on with an answer that is already there: texts joined by a newline, calls appended."""
         message, details = self.messages[index], self.details[index]
         if content:
             message.content = f"{message.content}\n{content}" if message.content else content
             self._weigh(message.content, index)
         if calls:
-            details.tool_calls.extend(self._calls(calls, index, details.tool_calls))
+            details.tool_calls = [*details.tool_calls, *self._calls(calls, index, details.tool_calls)]
+        if reasoning:
+            details.reasoning = f"{details.reasoning}\n{reasoning}" if details.reasoning else reasoning
+        if finish is not None:
+            details.finish_reason_raw = finish
+            details.finish_reason = finish_reason(finish)
+        if usage:
+            details.usage = usage
+        if parts:
+            details.parts = [*(details.parts or []), *parts]
 
     def set_finish(self, finish: str) -> None:
         """The reason for which the last message ended, when it is only known afterwards."""

@@ -38,7 +38,7 @@ def recognise_hf(head: Head) -> float:
 
 
 def _fits(row: dict[str, Any]) -> bool:
-    if "trajectory" in row and "history" in row or row.keys() & (OTHER_FORMATS - set(COLUMNS) - {"system"}):
+    if ("trajectory" in row and "history" in row) or row.keys() & (OTHER_FORMATS - set(COLUMNS) - {"system"}):
         return False
     column = column_of(row)
     if column is None:

@@ -11,7 +11,7 @@ from chats.domain.formats.exchanges import Exchanges, run_of_exchanges, set_asid
 from chats.domain.formats.parts import Content, read_content, read_part
 from chats.domain.formats.problems import Problem, ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
-from chats.domain.formats.values import at, label, mapping, mappings, moment, sequence, shown, text
+from chats.domain.formats.values import label, mapping, mappings, moment, sequence, shown, text
 from chats.domain.formats.vocabulary import ROLES
 from chats.domain.record import ChatRecord
 

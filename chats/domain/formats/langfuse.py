@@ -1,0 +1,136 @@
+"""Langfuse traces: chats are rebuilt from the generations (section 4, 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from chats.domain.formats.documents import Document, Head
+from chats.domain.formats.drafts import Reading
+from chats.domain.formats.problems import Problem, ReadingProblem
+from chats.domain.formats.reading_rows import Item, read_rows, read_whole
+from chats.domain.formats.traces import Step, TraceChats
+from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, text
+
+FORMAT: Final = "langfuse"
+_TYPES: Final = frozenset(
+    {"GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
+)
+_AGENT_NAMES: Final = ("gen_ai.agent.name", "agent.name", "agent_name")
+
+
+def recognise(head: Head) -> float:
+    """A trace with its observations, a list of observations, or what observations were normalised to, by id."""
+    top = head.top
+    if top is not None and (isinstance(top.get("observations"), list) or _is_normalised(top)):
+        return 1.0
+    if not head.rows:
+        return 0.0
+    return sum(_fits(mapping(r)) for r in head.rows) / len(head.rows)
+
+
+def _fits(row: dict[str, Any]) -> bool:
+    return isinstance(row.get("observations"), list) or (row.get("type") in _TYPES and "traceId" in row)
+
+
+def _is_normalised(top: dict[str, Any]) -> bool:
+    sides = [mapping(v).get(k) for v in top.values() for k in ("input", "output") if k in mapping(v)]
+    return bool(sides) and len(top) <= len(sides) and all("success" in mapping(s) for s in sides)
+
+
+def read(document: Document, reading: Reading) -> Iterator[Item]:
+    if all(mapping(r).get("type") in _TYPES for r in document.head.rows):
+        yield from read_whole(document, reading, lambda rows: _chats({}, mappings(rows), reading))
+        return
+    yield from read_rows(document.rows(), reading, lambda row: _convert(mapping(row), reading))
+
+
+def _convert(row: dict[str, Any], reading: Reading) -> Iterator[Item]:
+    if isinstance(row.get("observations"), list):
+        trace = mapping(row.get("trace")) or {k: v for k, v in row.items() if k != "observations"}
+        yield from _chats(trace, mappings(row["observations"]), reading)
+    elif _is_normalised(row):
+        observations = [
+            {"id": key, "type": "GENERATION", "input": at(v, "input", "data"), "output": at(v, "output", "data")}
+            for key, v in row.items()
+        ]
+        yield from _chats({}, [o for o in observations if _has_messages(o["input"])], reading)
+    else:
+        raise ReadingProblem("no_messages")
+
+
+def _has_messages(value: Any) -> bool:
+    return isinstance(value, list) and any("role" in mapping(m) for m in value)
+
+
+def _chats(trace: dict[str, Any], observations: list[dict[str, Any]], reading: Reading) -> Iterator[Item]:
+    chats = TraceChats(reading, FORMAT)
+    by_id = {i: o for o in observations if (i := label(o.get("id"))) is not None}
+    group = label(trace.get("sessionId")) or label(trace.get("id"))
+    for observation in observations:
+        kind = observation.get("type")
+        attributes = mapping(_parsed(reading, at(observation, "metadata"))).get("attributes")
+        call_id = label(mapping(_parsed(reading, attributes)).get("gen_ai.tool.call.id"))
+        if call_id is not None:
+            chats.outcomes[call_id] = "error" if observation.get("level") == "ERROR" else "ok"
+        if kind == "GENERATION":
+            chats.add(_step(reading, trace, observation, by_id, group))
+    made = 0
+    for item in chats.chats():
+        made += 1
+        yield item
+    if not made and trace:
+        step = _step(reading, {}, {**trace, "type": "GENERATION"}, {}, group)
+        chats.add(step)
+        for item in chats.chats():
+            made += 1
+            yield item
+    if not made:
+        yield Problem("no_messages", reading.place)
+
+
+def _parsed(reading: Reading, value: Any) -> Any:
+    return reading.cleaner.parse_if_json(value) if isinstance(value, str) else value
+
+
+def _step(
+    reading: Reading,
+    trace: dict[str, Any],
+    observation: dict[str, Any],
+    by_id: dict[str, dict[str, Any]],
+    group: str | None,
+) -> Step:
+    started = moment(observation.get("startTime"))
+    details = mapping(observation.get("usageDetails")) or mapping(observation.get("usage"))
+    return Step(
+        id=label(observation.get("id")),
+        group=group or label(observation.get("traceId")) or "trace",
+        agent=_agent(reading, observation, by_id),
+        inputs=observation.get("input"),
+        outputs=observation.get("output"),
+        started=started.timestamp() if started is not None else 0.0,
+        ended=moment(observation.get("endTime")),
+        model=text(observation.get("model")) or text(observation.get("providedModelName")),
+        usage={k: v for k, v in details.items() if isinstance(v, (int, float))} or None,
+        metadata=scalars({k: trace.get(k) for k in ("id", "name", "environment", "release", "version")})
+        | ({"tags": trace["tags"]} if trace.get("tags") else {}),
+    )
+
+
+def _agent(reading: Reading, observation: dict[str, Any], by_id: dict[str, dict[str, Any]]) -> str | None:
+    """The agent under which a step was taken: the nearest observation above of that type, or a name in metadata."""
+    seen: set[str] = set()
+    step: dict[str, Any] | None = observation
+    while step is not None:
+        if step.get("type") == "AGENT":
+            return label(step.get("name")) or label(step.get("id"))
+        attributes = mapping(_parsed(reading, mapping(_parsed(reading, step.get("metadata"))).get("attributes")))
+        for key in _AGENT_NAMES:
+            if (name := label(attributes.get(key))) is not None:
+                return name
+        parent = label(step.get("parentObservationId"))
+        if parent is None or parent in seen:
+            return None
+        seen.add(parent)
+        step = by_id.get(parent)
+    return None
