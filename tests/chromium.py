@@ -20,6 +20,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 # The browser fetches lists and updates of its own otherwise, and what it prints about them isn't ours.
 OPTIONS = ("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage")
+FONTS = "fonts-liberation"  # without any, text has no width and layouts lie
 MISSING = "no Chromium: install the package chromium, or run .venv/bin/playwright install chromium"
 
 
@@ -113,7 +114,10 @@ def provide() -> None:
         return
     _say("Installing Chromium for the browser tests (once) …")
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
-    for command in (["apt-get", "update"], ["apt-get", "install", "--yes", "--no-install-recommends", "chromium"]):
+    for command in (
+        ["apt-get", "update"],
+        ["apt-get", "install", "--yes", "--no-install-recommends", "chromium", FONTS],
+    ):
         done = subprocess.run(command, env=environment, capture_output=True, encoding="utf-8", errors="replace")
         if done.returncode:
             last = (done.stderr or done.stdout).strip().splitlines()[-1:]
