@@ -15,7 +15,6 @@
     for (let seen = 0; seen < points && units < text.length; seen += 1) units += text.codePointAt(units) > 0xffff ? 2 : 1;
     return units;
   };
-  const toPoints = (text, units) => [...text.slice(0, units)].length;
 
   /* Until the server answers, an edit moves the spans behind it, stretches the word it is typed into, and drops the others that it touches. */
   const shifted = (spans, before, after) => {
@@ -146,14 +145,18 @@
     const at = area.selectionStart;
     state.asked?.abort();
     state.asked = new AbortController();
+    // What stands before the caret decides; a window of it keeps the address short.
+    const before = [...text.slice(0, at)];
+    const window = before.slice(-400).join("");
+    const skipped = Math.max(0, before.length - 400);
     const url = new URL(box.dataset.completions, location.href);
-    const body = new URLSearchParams({ text, at: String(toPoints(text, at)) });
-    const token = one("input[name=csrfmiddlewaretoken]", area.form ?? document)?.value ?? "";
+    url.searchParams.set("text", window);
+    url.searchParams.set("at", String(before.length - skipped));
     try {
-      const answer = await fetch(url, { method: "POST", body, headers: { "X-CSRFToken": token, Accept: "application/json" }, signal: state.asked.signal });
+      const answer = await fetch(url, { headers: { Accept: "application/json" }, signal: state.asked.signal });
       if (!answer.ok || area.value !== text) return;
       const { from, items } = await answer.json();
-      show(state, toUnits(text, from), items);
+      show(state, toUnits(text, skipped + from), items);
     } catch (error) {
       if (error.name !== "AbortError") close(state);
     }
