@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.http import HttpRequest, HttpResponse
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect, render
+from django.utils.datastructures import MultiValueDict
 from django_htmx.middleware import HtmxDetails
 
 from eleanor_site.tenants.models import Role, Tenant, User
@@ -51,3 +53,12 @@ def go_to(request: HttpRequest, to: Any, *args: Any, **kwargs: Any) -> HttpRespo
     if not wants_part(request):
         return answer
     return HttpResponse(status=204, headers={"HX-Redirect": answer["Location"]})
+
+
+def posted(request: HttpRequest) -> QueryDict | None:
+    """What binds a form: the posted fields, even when there are none, and None for a page that is only shown."""
+    return request.POST if request.method == "POST" else None
+
+
+def posted_files(request: HttpRequest) -> MultiValueDict[str, UploadedFile[Any]] | None:
+    return request.FILES if request.method == "POST" else None

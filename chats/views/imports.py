@@ -17,7 +17,7 @@ from eleanor_site import limits
 from eleanor_site.access import author, viewer
 from eleanor_site.errors import too_many
 from eleanor_site.jobs import Status
-from eleanor_site.web import Request, page, wants_part
+from eleanor_site.web import Request, page, posted, posted_files, wants_part
 
 SHOWN = 20
 
@@ -25,7 +25,7 @@ SHOWN = 20
 @author
 @require_http_methods(["GET", "HEAD", "POST"])
 def import_page(request: Request) -> HttpResponse:
-    form = ImportForm(request.POST or None, request.FILES or None)
+    form = ImportForm(posted(request), posted_files(request))
     if request.method == "POST" and form.is_valid():
         wait = limits.take(limits.IMPORTS, request.tenant.slug)
         if wait:

@@ -22,7 +22,7 @@ from eleanor_site.tenants import queries, services
 from eleanor_site.tenants.forms import GeneralForm, NewMemberForm, RoleForm, SignInForm
 from eleanor_site.tenants.models import Membership, Role, Theme, User
 from eleanor_site.tenants.sign_in_pages import open_held_form
-from eleanor_site.web import Request, go_to, page, wants_part
+from eleanor_site.web import Request, go_to, page, posted, wants_part
 
 SIGN_IN = "tenants/sign_in.html"
 
@@ -30,7 +30,7 @@ SIGN_IN = "tenants/sign_in.html"
 @public
 @require_http_methods(["GET", "HEAD", "POST"])
 def sign_in(request: HttpRequest) -> HttpResponse:
-    form = SignInForm(request.POST or None)
+    form = SignInForm(posted(request))
     held = request.POST.get("held", "")
     target = _local(request, request.POST.get("next") or request.GET.get("next") or "/")
     context = {"form": form, "held": held, "next": target}

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from eleanor_site.access import author, viewer
 from eleanor_site.problems import Refused
-from eleanor_site.web import Request, page
+from eleanor_site.web import Request, page, posted
 from rules.diagnostic_sentences import shown
 from rules.domain.language import check
 from rules.forms import NewRuleForm, RuleForm, taken
@@ -28,7 +28,7 @@ from rules.views.rules import find_rule
 @author
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_rule(request: Request) -> HttpResponse:
-    form = NewRuleForm(request.POST or None, initial=_initial(request))
+    form = NewRuleForm(posted(request), initial=_initial(request))
     if request.method == "POST" and form.is_valid():
         try:
             rule = drafts.create_rule(

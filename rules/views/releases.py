@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from eleanor_site.access import publisher, viewer
 from eleanor_site.problems import Refused
-from eleanor_site.web import Request, page
+from eleanor_site.web import Request, page, posted
 from rules.forms import NoteForm
 from rules.models import Release, RuleDraft, RuleVersion
 from rules.models.rules import CONTENT_FIELDS
@@ -43,13 +43,14 @@ def release_page(request: Request, number: int) -> HttpResponse:
 @require_POST
 def roll_back(request: Request, number: int) -> HttpResponse:
     """Make an older release's rules live again, as a new release."""
+    release = _release(number)
     form = NoteForm(request.POST)
     if not form.is_valid():
         return redirect("rules:release", request.tenant.slug, number)
     try:
         made = publishing.roll_back(
             tenant=request.tenant,
-            to=_release(number),
+            to=release,
             by=request.user,
             seen_release=form.cleaned_data["seen_release"],
             note=form.cleaned_data["note"],
@@ -68,7 +69,7 @@ def publish(request: Request, code: str) -> HttpResponse:
     rule = find_rule(code)
     draft = RuleDraft.objects.filter(rule=rule).first()
     live = live_number()
-    form = NoteForm(request.POST or None, initial={"seen_release": live})
+    form = NoteForm(posted(request), initial={"seen_release": live})
     conflict = None
     if request.method == "POST" and form.is_valid():
         try:

@@ -1,0 +1,101 @@
+"""Small builders with sensible defaults, keyword-only where there is a choice. They go through the services."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.core.files.base import ContentFile
+from django_scopes import scope
+
+from chats.chunks import run_import
+from chats.models import Chat, ImportJob
+from chats.services.importing import start_import
+from eleanor_site.tenants.models import Membership, Role, Tenant, User
+from rules.chunks import run_chunk
+from rules.models import Release, Replay, ReplayChunk, Rule
+from rules.queries.rules import live_number, rule_set
+from rules.services.drafts import create_rule
+from rules.services.publishing import publish_drafts
+from rules.services.replays import Scope, start_replay
+
+ALWAYS = 'ctx.final_text != ""'
+
+
+def make_tenant(slug: str) -> Tenant:
+    return Tenant.objects.create(slug=slug, name=slug.title())
+
+
+def make_person(name: str, tenant: Tenant, role: Role) -> User:
+    user = User.objects.create_user(f"{name}@example.org", "pw", name=name.title())
+    Membership.objects.create(tenant=tenant, user=user, role=role)
+    return user
+
+
+def some_author(tenant: Tenant) -> User:
+    return User.objects.filter(memberships__tenant=tenant).order_by("pk").first() or make_person(
+        f"author-{tenant.slug}", tenant, Role.ADMIN
+    )
+
+
+def exchange_chat(*messages: dict[str, Any], **chat: Any) -> dict[str, Any]:
+    """A chat in the exchange form; messages default to one question and one answer."""
+    given = list(messages) or [
+        {"role": "user", "content": "What is 2 + 2?"},
+        {"role": "assistant", "content": "I will compute it now.", "finish_reason": "stop"},
+    ]
+    return {"format": "eleanor-chat", "version": 1, **chat, "chat": {"messages": given}}
+
+
+def import_text(tenant: Tenant, text: str, *, name: str = "chats.jsonl", chosen_format: str = "") -> ImportJob:
+    """Import this text as a file, here and now."""
+    with scope(tenant=tenant):
+        job = start_import(
+            tenant=tenant,
+            by=some_author(tenant),
+            file=ContentFile(text.encode(), name=name),
+            name=name,
+            chosen_format=chosen_format,
+            send=False,
+        )
+        run_import(job.pk)
+        return ImportJob.objects.get(pk=job.pk)
+
+
+def make_chat(tenant: Tenant, *messages: dict[str, Any], **chat: Any) -> Chat:
+    chat.setdefault("external_id", "chat-1")
+    job = import_text(tenant, json.dumps(exchange_chat(*messages, **chat)))
+    with scope(tenant=tenant):
+        return Chat.objects.get(imports__job=job)
+
+
+def make_rule(tenant: Tenant, code: str = "ACME-01", **content: Any) -> Rule:
+    """A rule with a draft only."""
+    with scope(tenant=tenant):
+        return create_rule(
+            tenant=tenant,
+            by=some_author(tenant),
+            code=code,
+            content={"expression": ALWAYS, "prompt_en": f"Go on, says {code}.", **content},
+        )
+
+
+def publish(tenant: Tenant, *rules: Rule) -> Release:
+    with scope(tenant=tenant):
+        return publish_drafts(
+            tenant=tenant, rules=rules, by=some_author(tenant), note="test", seen_release=live_number()
+        )
+
+
+def make_replay(tenant: Tenant, *, run: bool = True, drafts: bool = True) -> Replay:
+    with scope(tenant=tenant):
+        replay = start_replay(
+            tenant=tenant,
+            by=some_author(tenant),
+            scope=Scope(),
+            rules=rule_set(tenant, drafts=drafts),
+            send=False,
+        )
+        for pk in ReplayChunk.objects.filter(replay=replay).values_list("pk", flat=True) if run else ():
+            run_chunk(pk)
+        return Replay.objects.get(pk=replay.pk)

@@ -1,0 +1,198 @@
+"""Every route × method × person has an expected status; ids of another tenant are as unknown as any."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from django.db import transaction
+from django.test import Client
+from django_scopes import scope
+
+from eleanor_site.checks import marked_views
+from eleanor_site.tenants.models import Membership, Role, Tenant, User
+from tests.conftest import client_of
+from tests.factories import exchange_chat, import_text, make_chat, make_replay, make_rule, publish
+
+Ids = dict[str, dict[str, Any]]
+ROLES = [role.value for role in Role]
+PUBLIC = {"healthz", "readyz", "help/", "account/sign-in", "account/sign-out", "account/language", "account/theme"}
+
+
+@dataclass(frozen=True)
+class Route:
+    """A route behind a role. `post` is a form that is accepted; `ids` are kinds of ids in the path, in order."""
+
+    path: str
+    role: str
+    get: int | None = 200
+    post: dict[str, Any] | None = None
+    post_status: int = 302
+    ids: tuple[str, ...] = ()
+    query: dict[str, str] = field(default_factory=dict)
+
+
+ROUTES = [
+    Route("", "viewer"),
+    Route("settings/", "viewer"),
+    Route("settings/general", "admin", None, {"name": "Acme"}, 422),
+    Route("settings/members", "admin", None, {"email": "nobody@example.org", "role": "viewer"}, 422),
+    Route("settings/members/<member>", "admin", None, {"role": "viewer"}, ids=("member",)),
+    Route("changes/", "viewer"),
+    Route("changes/<change>/", "viewer", ids=("change",)),
+    Route("chats/", "viewer"),
+    Route("chats/import", "author", 200, {}, 422),
+    Route("chats/import/<job>/", "viewer", ids=("job",)),
+    Route("chats/import/<job>/retry", "author", None, {}, ids=("job",)),
+    Route("chats/<chat>/", "viewer", ids=("chat",)),
+    Route("rules/", "viewer"),
+    Route("rules/new", "author", 200, {"code": ""}, 422),
+    Route("rules/order", "publisher", 200, {"up-1": "1"}, 200),
+    Route("rules/catalogue", "viewer"),
+    Route("rules/catalogue/install", "author", None, {}),
+    Route("rules/check/expression", "author", None, {"expression": "ctx.mutated"}, 200),
+    Route("rules/check/code", "author", query={"code": "X"}),
+    Route("rules/check/completions", "viewer", query={"text": "ctx.", "at": "4"}),
+    Route("rules/<code>/", "viewer", ids=("code",)),
+    Route("rules/<code>/edit", "author", 200, {"expression": ""}, 422, ids=("code",)),
+    Route("rules/<code>/publish", "publisher", 200, {}, 422, ids=("code",)),
+    Route("rules/<code>/mode", "publisher", None, {"action": "pause"}, ids=("code",)),
+    Route("rules/<code>/archive", "author", None, {}, ids=("code",)),
+    Route("rules/<code>/discard", "author", None, {}, ids=("code",)),
+    Route("releases/", "viewer"),
+    Route("releases/<number>/", "viewer", ids=("number",)),
+    Route("releases/<number>/roll-back", "publisher", None, {}, ids=("number",)),
+    Route("tools/", "viewer"),
+    Route("tools/save", "author", None, {}, 422),
+    Route("replays/", "viewer"),
+    Route("replays/new", "author", 200, {}, 302),
+    Route("replays/<replay>/", "viewer", ids=("replay",)),
+    Route("replays/<replay>/stop", "author", None, {}, ids=("replay",)),
+    Route("replays/<replay>/resume", "author", None, {}, ids=("replay",)),
+    Route("nudges/", "viewer"),
+]
+
+
+@pytest.fixture
+def ids(acme: Tenant, elsewhere: Tenant, people: dict[str, User]) -> Ids:
+    """For each kind of id: one of acme's, and one that only the other tenant has."""
+    return {"acme": _furnish(acme, "ACME-01", 1), "elsewhere": _furnish(elsewhere, "ELSE-01", 3)}
+
+
+def _furnish(tenant: Tenant, code: str, releases: int) -> dict[str, Any]:
+    """Rows of every kind. The other tenant gets more releases and changes, so that its numbers are unknown here."""
+    chat = make_chat(tenant, external_id=f"{tenant.slug}-chat")
+    job = import_text(tenant, json.dumps(exchange_chat(external_id=f"{tenant.slug}-other")))
+    rule = make_rule(tenant, code)
+    for n in range(releases):
+        publish(tenant, rule if n == 0 else make_rule(tenant, f"{code}-{n}"))
+    make_rule(tenant, f"{code}-draft")
+    replay = make_replay(tenant)
+    member = Membership.objects.filter(tenant=tenant).order_by("pk").first()
+    assert member is not None
+    with scope(tenant=tenant):
+        return {
+            "chat": chat.pk,
+            "job": job.pk,
+            "code": code,
+            "number": releases,
+            "replay": replay.pk,
+            "member": member.pk,
+            "change": 1 if releases == 1 else 999,
+        }
+
+
+def _url(route: Route, tenant: str, values: dict[str, Any]) -> str:
+    return f"/t/{tenant}/" + re.sub(r"<(\w+)>", lambda found: str(values[found[1]]), route.path)
+
+
+def _send(client: Client, method: str, url: str, route: Route) -> Any:
+    """The answer; what the request changed is rolled back, so that the next one finds the same rows."""
+    with transaction.atomic():
+        answer = client.post(url, route.post or {}) if method == "post" else client.get(url, route.query)
+        transaction.set_rollback(True)
+    return answer
+
+
+def test_every_route_has_a_row() -> None:
+    known = {"/t/<str:tenant>/" + re.sub(r"<(\w+)>", "<>", r.path) for r in ROUTES}
+    missing = []
+    for route, view in marked_views():
+        plain = "/" + re.sub(r"<\w+:(?!tenant)\w+>", "<>", route)
+        if getattr(view, "access", None) in ROLES and plain not in known:
+            missing.append(route)
+    assert missing == []
+
+
+def test_routes_without_a_tenant_are_the_public_ones_and_the_account() -> None:
+    others = {
+        r for r, view in marked_views() if getattr(view, "access", None) not in ROLES and not r.startswith("api/")
+    }
+    assert others == PUBLIC | {"", "account/"}
+
+
+def test_roles(ids: Ids, people: dict[str, User], subtests: pytest.Subtests) -> None:
+    clients = {role: client_of(people[role]) for role in ROLES}
+    for route in ROUTES:
+        with subtests.test(route.path or "overview"):
+            url = _url(route, "acme", ids["acme"])
+            for role, client in clients.items():
+                for method in ("get", "post"):
+                    got = _send(client, method, url, route).status_code
+                    assert got == _expected(route, method, role), f"{method} as {role}"
+
+
+def _expected(route: Route, method: str, role: str) -> int:
+    if ROLES.index(role) < ROLES.index(route.role):
+        return 403
+    if method == "get":
+        return 405 if route.get is None else route.get
+    return 405 if route.post is None else route.post_status
+
+
+def test_a_stranger_and_an_unknown_tenant_are_alike(
+    ids: Ids, people: dict[str, User], subtests: pytest.Subtests
+) -> None:
+    for person in ("stranger", "outsider"):
+        client = client_of(people[person])
+        for route in ROUTES:
+            for method in ("get", "post"):
+                with subtests.test(route.path or "overview", person=person, method=method):
+                    foreign = _send(client, method, _url(route, "acme", ids["acme"]), route)
+                    unknown = _send(client, method, _url(route, "no-such-tenant", ids["acme"]), route)
+                    assert foreign.status_code == unknown.status_code == 404
+                    assert _plain(foreign) == _plain(unknown)
+
+
+def test_ids_of_another_tenant_are_unknown(ids: Ids, people: dict[str, User], subtests: pytest.Subtests) -> None:
+    client = client_of(people["admin"])
+    nothing: dict[str, Any] = {kind: 9999 if kind == "number" else 10**9 for kind in ids["acme"]} | {"code": "NO-SUCH"}
+    for route in ROUTES:
+        for method, there in (("get", route.get is not None), ("post", route.post is not None)):
+            if not route.ids or not there:
+                continue
+            with subtests.test(route.path, method=method):
+                foreign = _send(client, method, _url(route, "acme", ids["elsewhere"]), route)
+                unknown = _send(client, method, _url(route, "acme", nothing), route)
+                assert foreign.status_code == unknown.status_code == 404
+                assert _plain(foreign) == _plain(unknown)
+
+
+def test_without_a_sign_in(ids: Ids, subtests: pytest.Subtests) -> None:
+    for route in ROUTES:
+        with subtests.test(route.path or "overview"):
+            url = _url(route, "acme", ids["acme"])
+            got = Client().get(url)
+            assert got.status_code == 302
+            assert got["Location"].startswith("/account/sign-in?next=")
+            assert Client().post(url, {"some": "text"}).status_code == 401
+
+
+def _plain(response: Any) -> str:
+    """The body without what differs by request: tokens and the address itself."""
+    text = response.content.decode()
+    text = re.sub(r'name="csrfmiddlewaretoken" value="\w+"|"X-CSRFToken": "\w+"', "", text)
+    return re.sub(r"/t/[\w-]+/[^\"&<]*", "", text)
