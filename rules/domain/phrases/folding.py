@@ -41,7 +41,7 @@ def prose_character(char: str) -> str:
     if char.isascii():
         return folded_character(char)
     if char.isspace():
-        return "\n" if char in "\x85\u2028\u2029" else " "
+        return "\x0b" if char in "\x85\u2028\u2029" else " "  # a line end that never joins with a "\r" before it
     return "".join(c if c.isascii() else _placeholder(c) for c in folded_character(char))
 
 

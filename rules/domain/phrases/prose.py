@@ -50,7 +50,7 @@ def located_prose(text: str) -> tuple[bytes, list[int]]:
                 chars.append(c)
                 origins.append(at)
                 space, line_start = None, False
-    if chars and chars[-1] == "\n":  # splitting into lines and joining them again drops a last line end
+    if chars and chars[-1] == "\n" and space is None:  # splitting into lines and joining them drops a last line end
         del chars[-1], origins[-1]
     return "".join(chars).encode("ascii"), origins
 

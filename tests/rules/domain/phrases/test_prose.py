@@ -11,9 +11,12 @@ from rules.domain.phrases.prose import located_prose, prose
 from rules.domain.phrases.triggers import _ALL
 
 PIECES = [
-    "Next steps", "il reste à", "écrire", "les tests", "I will", "je vais", "lancer", "let me", "know", "no", "please confirm",
-    "remaining", "work", "TODO:", "[ ] x", "a faire", "not yet", "done", "Anything else", "`", "```", "~~~", "\n", "\r\n", "\n\n",
-    "> ", "- ", "*", "_", '"', "“", "”", "«", "»", ". ", "? ", "!", "…", " ", "\u00a0", "\u200b", "\u00ad", "\u0301", "’", "œ", "ﬁ",
+    "Next steps", "il reste à", "écrire", "les tests", "I will", "je vais", "lancer", "let me", "know", "no",
+    "please confirm",
+    "remaining", "work", "TODO:", "[ ] x", "a faire", "not yet", "done", "Anything else", "`", "```", "~~~", "\n",
+    "\r\n", "\n\n",
+    "> ", "- ", "*", "_", '"', "“", "”", "«", "»", ". ", "? ", "!", "…", " ", "\u00a0", "\u200b", "\u00ad", "\u0301",
+    "’", "œ", "ﬁ",
     "Ｎ", "\u2028", "\ud800", "ß", "😀", "İ", "'ll", "\x1c", "Ⅷ", "ok",
 ]  # fmt: skip
 TEXTS = st.one_of(st.text(), st.lists(st.sampled_from(PIECES), max_size=25).map("".join))
