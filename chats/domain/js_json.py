@@ -59,19 +59,22 @@ def _top_level(value: Any, comma: str, colon: str) -> str:
 
 
 def _dump(value: Any, comma: str, colon: str) -> str:
+    # Rendering a long chat spends most of its time here, hence the order of the cases and the shortcuts for leaves.
     kind = type(value)
     if kind is str:
-        return json_string(value)
+        return encode_basestring(value) if value.isascii() else json_string(value)
+    if kind is int:
+        return str(value) if -_MAX_SAFE_INTEGER <= value <= _MAX_SAFE_INTEGER else js_number(value, "null")
     if kind is dict:
-        if not value:
-            return "{}"
-        # One loop for the common case; an index-like key sends the whole object the slow way.
         parts = []
         for key, item in value.items():
-            if key[:1].isdigit() and _is_array_index(key):
+            if "0" <= key[:1] <= "9" and _is_array_index(key):
                 return _dump_pairs(js_ordered(value), comma, colon)
-            if item is not ABSENT:
-                parts.append(f"{json_string(key)}{colon}{_dump(item, comma, colon)}")
+            quoted = encode_basestring(key) if key.isascii() else json_string(key)
+            if type(item) is str and item.isascii():
+                parts.append(quoted + colon + encode_basestring(item))
+            elif item is not ABSENT:
+                parts.append(quoted + colon + _dump(item, comma, colon))
         return "{" + comma.join(parts) + "}"
     if kind is list or kind is tuple:
         return "[" + comma.join([_dump(None if item is ABSENT else item, comma, colon) for item in value]) + "]"
@@ -81,8 +84,10 @@ def _dump(value: Any, comma: str, colon: str) -> str:
         return "true"
     if value is False:
         return "false"
-    if kind is int or kind is float:
+    if kind is float:
         return js_number(value, not_finite="null")
+    if isinstance(value, str):
+        return json_string(value)
     if isinstance(value, Mapping):
         return _dump_pairs(js_ordered(value), comma, colon)
     raise TypeError(f"JSON can't hold a {kind.__name__}")

@@ -191,42 +191,46 @@ class LlamaText:
 
 
 def normalised(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
-    """The pieces without empty texts, neighbours of one kind glued; never across kinds, never two special tokens."""
+    """The pieces without empty texts, neighbours of one kind glued; never across kinds, never two special tokens.
+
+    Every prompt goes through here piece by piece, so a run of one piece is passed on as it is, and nothing is called.
+    """
     out: list[Piece] = []
-    run: list[str] = []
-    run_kind: type | None = None
+    kind: type | None = None
+    first: Piece = ""
+    more: list[str] = []
     for piece in pieces:
-        kind = type(piece)
-        if kind is str:
-            text: str = piece  # type: ignore[assignment]
-        elif kind is SpecialTokensText:
-            text = piece.value  # type: ignore[union-attr]
-        elif isinstance(piece, str):  # a subclass that carries where the text came from
-            text, kind = piece, str
-        else:
-            if run:
-                out.append(_glued(run, run_kind))
-                run = []
-            run_kind = None
+        this: type = type(piece)
+        if this is SpecialToken:
+            if kind is not None:
+                out.append(_glued(first, more) if more else first)
+                kind = None
+                more = []
             out.append(piece)
             continue
+        if this is not SpecialTokensText:
+            this = str  # also of a subclass that carries where the text came from
+        text: str = piece if this is str else piece.value  # type: ignore[assignment,union-attr]
         if not text:
             continue
-        if kind is not run_kind:
-            if run:
-                out.append(_glued(run, run_kind))
-            run = [text]
-            run_kind = kind
-        else:
-            run.append(text)
-    if run:
-        out.append(_glued(run, run_kind))
+        if this is kind:
+            more.append(text)
+            continue
+        if kind is not None:
+            out.append(_glued(first, more) if more else first)
+            if more:
+                more = []
+        first = piece
+        kind = this
+    if kind is not None:
+        out.append(_glued(first, more) if more else first)
     return tuple(out)
 
 
-def _glued(run: list[str], kind: type | None) -> Piece:
-    text = run[0] if len(run) == 1 else "".join(run)
-    return text if kind is str else SpecialTokensText(text)
+def _glued(first: Piece, more: list[str]) -> Piece:
+    if isinstance(first, str):
+        return "".join([first, *more])
+    return SpecialTokensText("".join([first.value, *more]))
 
 
 def _flatten(values: Iterable[TextInput], into: list[Piece]) -> None:

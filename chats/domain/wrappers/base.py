@@ -9,7 +9,7 @@ from __future__ import annotations
 import marshal
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
@@ -233,7 +233,7 @@ class ChatWrapper:
         self.wording: dict[str, LlamaText] = {**self.default_wording(self.options), **(wording or {})}
         self.clock = clock or Clock()
         self._kept: _Kept | None = None
-        self._functions_texts: dict[tuple[bytes, bool], LlamaText] = {}
+        self._functions_texts: dict[tuple[str, bytes, bool], LlamaText] = {}
         self._functions_items: dict[int, SystemItem] = {}
         self._prepare()
 
@@ -377,14 +377,21 @@ class ChatWrapper:
 
     def generate_available_functions_system_text(self, functions: Functions, document_params: bool = True) -> LlamaText:
         """The functions block; empty without functions. Kept for a set of functions with the same content."""
-        key = self._functions_key(functions, document_params)
-        if key is None:
-            return self.functions_text(functions, document_params)
+        return self.kept_for("block", functions, document_params, self.functions_text)
+
+    def kept_for(
+        self, what: str, functions: Functions, document_params: bool, make: Callable[[Functions, bool], LlamaText]
+    ) -> LlamaText:
+        """What `make` gives for these functions: the same object as long as their content stays the same."""
+        functions_key = self._functions_key(functions, document_params)
+        if functions_key is None:
+            return make(functions, document_params)
+        key = (what, *functions_key)
         text = self._functions_texts.get(key)
         if text is None:
             if len(self._functions_texts) > 16:
                 self._functions_texts.clear()
-            text = self._functions_texts[key] = self.functions_text(functions, document_params)
+            text = self._functions_texts[key] = make(functions, document_params)
         return text
 
     @staticmethod
@@ -653,7 +660,10 @@ def _values(text: LlamaText | None) -> Sequence[Piece]:
 
 def has_content(pieces: Iterable[Piece]) -> bool:
     """Whether anything is left of the pieces when they are glued."""
-    return any(isinstance(piece, SpecialToken) or str(piece) for piece in pieces)
+    for piece in pieces:
+        if isinstance(piece, SpecialToken) or (piece if isinstance(piece, str) else piece.value):
+            return True
+    return False
 
 
 def with_functions_item(history: Sequence[HistoryItem], *added: HistoryItem) -> list[HistoryItem]:

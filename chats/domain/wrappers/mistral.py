@@ -10,7 +10,7 @@ from pydantic import Field
 from chats.domain.functions import mistral_tools
 from chats.domain.history_items import FunctionCall, Functions, HistoryItem, SystemItem, UserItem
 from chats.domain.js_json import ABSENT, js_trim, json_dumps
-from chats.domain.llama_text import Piece
+from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.wrapper_settings import ChatWrapperSettings
 from chats.domain.wrappers.base import (
     BOS,
@@ -83,7 +83,7 @@ class MistralChatWrapper(ChatWrapper):
     ) -> list[Piece]:
         out: list[Piece] = []
         if functions:
-            out += [_TOOLS, mistral_tools(functions, document_params), _END_TOOLS]
+            out.extend(self.kept_for("tools", functions, document_params, _tools).values)
         groups = grouped_in_turns(interaction)
         for group in groups:
             is_last = group is groups[-1]
@@ -127,6 +127,10 @@ class MistralChatWrapper(ChatWrapper):
         if system_prompt is None or not js_trim(system_prompt):
             return []
         return super().generate_initial_chat_history(system_prompt)
+
+
+def _tools(functions: Functions, document_params: bool) -> LlamaText:
+    return LlamaText(_TOOLS, mistral_tools(functions, document_params), _END_TOOLS)
 
 
 def _settings(result_prefix: str) -> ChatWrapperSettings:
