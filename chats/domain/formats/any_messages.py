@@ -114,8 +114,27 @@ class AnyMessages:
             _add_core(self.draft, known)
         elif langchain.is_message(known):
             langchain.add_message(self.draft, known)
+        elif _is_tool_definition(known):
+            self._offer(known["content"])
         elif known:
-            openai_chat.add_message(self.draft, _plain(known), **given)
+            openai_chat.add_message(self.draft, self._plain_or_calls(known), **given)
+
+    def _offer(self, tool: dict[str, Any]) -> None:
+        """Some tracers list the offered tools behind the messages."""
+        found = offered_tools([tool], self.draft.reading.cleaner)
+        self.draft.tools = [*(self.draft.tools or []), *(t for t in found or [] if t not in (self.draft.tools or []))]
+
+    def _plain_or_calls(self, known: dict[str, Any]) -> dict[str, Any]:
+        """The message; content that is nothing but the JSON of calls is the calls, whatever role it was given."""
+        content = known.get("content")
+        if isinstance(content, str) and content.startswith('[{"') and '"function"' in content[:200]:
+            calls = self.draft.reading.cleaner.parse_if_json(content)
+            if isinstance(calls, list) and all("name" in mapping(mapping(c).get("function")) for c in calls):
+                return _plain({**known, "role": "assistant", "content": "", "tool_calls": calls})
+        plain = _plain(known)
+        if plain.get("role") == "tool" and not plain.get("tool_call_id"):
+            plain["tool_call_id"] = self.draft.open_call(label(known.get("name")))
+        return plain
 
     def _add_text(self, message: str) -> None:
         found = _REPR.match(message)
@@ -210,6 +229,11 @@ def _literal(value: str) -> Any:
         return ast.literal_eval(value)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return value
+
+
+def _is_tool_definition(known: dict[str, Any]) -> bool:
+    content = mapping(known.get("content"))
+    return content.get("type") == "function" and isinstance(content.get("function"), dict)
 
 
 def _of_json(known: dict[str, Any]) -> dict[str, Any]:

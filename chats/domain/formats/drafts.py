@@ -166,6 +166,18 @@ class ChatDraft:
         if parts:
             details.parts = [*(details.parts or []), *parts]
 
+    def open_call(self, name: str | None) -> str | None:
+        """The id of the first unanswered call of the last answer that called, by name where one is given."""
+        answered: set[str] = set()
+        for message, details in zip(reversed(self.messages), reversed(self.details), strict=True):
+            if message.role == "tool" and message.tool_call_id is not None:
+                answered.add(message.tool_call_id)
+            if details.tool_calls:
+                waiting = [c for c in details.tool_calls if c.id not in answered]
+                named = [c for c in waiting if name is not None and c.name == name] or waiting
+                return named[0].id if named else None
+        return None
+
     def set_finish(self, finish: str) -> None:
         """The reason for which the last message ended, when it is only known afterwards."""
         self.details[-1].finish_reason_raw = finish

@@ -32,6 +32,7 @@ _PART_KEYS: Final = frozenset(
         "code_execution_result",
     }
 )
+_PASSED_OVER: Final = frozenset({"thoughtSignature", "thought_signature", "videoMetadata", "video_metadata"})
 _SETTINGS: Final = ("model", "modelVersion")
 
 
@@ -50,7 +51,9 @@ def is_content(value: Any) -> bool:
     if value.get("role") not in ("user", "model", "function", "system", "tool", None):
         return False
     parts = value["parts"]
-    return all(isinstance(p, dict) and "type" not in p and (p.keys() & _PART_KEYS or not p) for p in parts)
+    if not all(isinstance(p, dict) and "type" not in p and "content" not in p for p in parts):
+        return False
+    return not parts or any(p.keys() & _PART_KEYS for p in parts)
 
 
 def _fits(row: dict[str, Any]) -> bool:
@@ -217,9 +220,7 @@ class ContentReader:
         failed = known.keys() == {"error"}
         if failed:
             value = known["error"]
-        self.draft.add(
-            "tool", shown(value), name=name, tool_call_id=call_id, status="error" if failed else None
-        )
+        self.draft.add("tool", shown(value), name=name, tool_call_id=call_id, status="error" if failed else None)
 
     def _add_answer(self, parts: list[Any], **given: Any) -> None:
         """One answer; code that the server ran splits it, as other server tools do."""
@@ -229,10 +230,25 @@ class ContentReader:
         for part in parts:
             known = mapping(part)
             call = mapping(known.get("functionCall", known.get("function_call")))
+            server = mapping(known.get("toolCall", known.get("tool_call")))
+            answered = mapping(known.get("toolResponse", known.get("tool_response")))
             code = mapping(known.get("executableCode", known.get("executable_code")))
             result = mapping(known.get("codeExecutionResult", known.get("code_execution_result")))
             if call:
                 calls.append(self._call(call, index, len(calls)))
+            elif server:
+                name = label(server.get("toolType")) or label(server.get("tool_type")) or "unknown"
+                calls.append(Call(label(server.get("id")) or _made_up(index, len(calls)), name, server.get("args")))
+            elif answered:
+                self._flush(answer, calls, given)
+                self.draft.add(
+                    "tool",
+                    shown(answered.get("response")),
+                    name=label(answered.get("toolType")),
+                    tool_call_id=label(answered.get("id")) or self._last_call(),
+                    status="ok",
+                )
+                answer, calls, index, added = Content(), [], len(self.draft), True
             elif code:
                 call_id = label(code.get("id")) or _made_up(index, len(calls))
                 calls.append(Call(call_id, "code_execution", {k: v for k, v in code.items() if k != "id"}))
@@ -299,5 +315,5 @@ def _read(content: Content, part: Any, unknown: list[str]) -> None:
         read_part(content, {"type": "text", "text": known.get("text")} if known else part, unknown)
         return
     for key in known:
-        if key not in ("thoughtSignature", "thought_signature", "videoMetadata"):
+        if key not in _PASSED_OVER:
             unknown.append(key)

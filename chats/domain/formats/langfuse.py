@@ -73,7 +73,7 @@ def _chats(trace: dict[str, Any], observations: list[dict[str, Any]], reading: R
         call_id = label(mapping(_parsed(reading, attributes)).get("gen_ai.tool.call.id"))
         if call_id is not None:
             chats.outcomes[call_id] = "error" if observation.get("level") == "ERROR" else "ok"
-        if kind == "GENERATION":
+        if kind == "GENERATION" or (kind == "AGENT" and _holds_messages(reading, observation.get("input"))):
             chats.add(_step(reading, trace, observation, by_id, group))
     made = 0
     for item in chats.chats():
@@ -87,6 +87,12 @@ def _chats(trace: dict[str, Any], observations: list[dict[str, Any]], reading: R
             yield item
     if not made:
         yield Problem("no_messages", reading.place)
+
+
+def _holds_messages(reading: Reading, value: Any) -> bool:
+    """An agent's own input counts where it is a list of messages: some runtimes give the model only what is new."""
+    found = _parsed(reading, value)
+    return isinstance(found, list) and any("role" in mapping(m) for m in found)
 
 
 def _parsed(reading: Reading, value: Any) -> Any:

@@ -38,9 +38,7 @@ def _is_run_list(known: dict[str, Any]) -> bool:
 
 
 def _is_managed(row: Any) -> bool:
-    return (
-        isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) and row[0].startswith(_EVENT_PREFIX)
-    )
+    return isinstance(row, list) and len(row) == 2 and isinstance(row[0], str) and row[0].startswith(_EVENT_PREFIX)
 
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:
@@ -122,7 +120,9 @@ def _managed_chat(rows: list[Any], reading: Reading) -> Item:
             agent = mapping(mapping(value).get("agent"))
             draft.external_id = label(mapping(value).get("id"))
             draft.metadata.update({k: v for k in ("name", "id") if (v := text(agent.get(k))) is not None})
-            draft.tools = offered_tools([t for t in mappings(agent.get("tools")) if "name" in t] or None, reading.cleaner)
+            draft.tools = offered_tools(
+                [t for t in mappings(agent.get("tools")) if "name" in t] or None, reading.cleaner
+            )
             model = text(at(agent, "model", "id")) or text(agent.get("model"))
             if model is not None:
                 draft.metadata["model"] = model

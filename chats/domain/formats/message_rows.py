@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import ChatDraft, Reading, offered_tools
+from chats.domain.formats.marks import is_bare_trace
 from chats.domain.formats.openai_chat import OTHER_FORMATS, add_message, has_messages, is_message
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
@@ -19,11 +20,20 @@ IDS: Final = ("id", "uuid", "traj_id", "conversation_id")
 TASK_IDS: Final = ("instance_id", "task_id")
 _TOOLS: Final = ("tools", "available_tools", "functions")
 _FINETUNE_KEYS: Final = frozenset({"messages", "tools", "functions", "parallel_tool_calls", "weight", *TASK_IDS})
-_LIVE_RUN: Final = frozenset({"reward", "info", "trial", "simulations", "history_messages"})
+_LIVE_RUN: Final = frozenset(
+    {"termination_reason", "reward_info", "extra_metadata", "dotted_order", "run_type", "done", "epoch"}
+)
+_LIVE_TRAJ: Final = frozenset({"reward", "info", "trial"})
 
 
 def recognise_finetune(head: Head) -> float:
-    return share(head, lambda row: row.keys() <= _FINETUNE_KEYS and has_messages(row) and not _has_typed_values(row))
+    return share(head, _fits_finetune)
+
+
+def _fits_finetune(row: dict[str, Any]) -> bool:
+    if row.keys() - _FINETUNE_KEYS or not has_messages(row):
+        return False
+    return not _has_typed_values(row) and not is_bare_trace(row)
 
 
 def _has_typed_values(row: dict[str, Any]) -> bool:
@@ -40,10 +50,12 @@ def recognise_hf(head: Head) -> float:
 def _fits(row: dict[str, Any]) -> bool:
     if ("trajectory" in row and "history" in row) or row.keys() & (OTHER_FORMATS - set(COLUMNS) - {"system"}):
         return False
-    column = column_of(row)
-    if column is None:
+    if isinstance(row.get("history"), dict) or row.keys() & _LIVE_RUN:
         return False
-    if column == "traj" and row.keys() & _LIVE_RUN:
+    column = column_of(row)
+    if column is None or (column == "traj" and row.keys() & _LIVE_TRAJ):
+        return False
+    if column == "messages" and is_bare_trace(row):
         return False
     value = row[column]
     if isinstance(value, str):
@@ -55,7 +67,9 @@ def _fits(row: dict[str, Any]) -> bool:
 def _is_row_message(value: Any) -> bool:
     if is_message(value):
         return True
-    return isinstance(value, dict) and isinstance(value.get("role"), str) and ("text" in value or "system_prompt" in value)
+    return (
+        isinstance(value, dict) and isinstance(value.get("role"), str) and ("text" in value or "system_prompt" in value)
+    )
 
 
 def column_of(row: dict[str, Any]) -> str | None:
@@ -101,16 +115,16 @@ def _chat(row: Any, reading: Reading, source_format: str) -> Item:
         draft.add("system", row["system"])
     for i, message in enumerate(messages):
         if not isinstance(message, dict):
-            raise ReadingProblem(
-                "wrong_type", path=f"{column}[{i}]", expected="object", found=type(message).__name__
-            )
+            raise ReadingProblem("wrong_type", path=f"{column}[{i}]", expected="object", found=type(message).__name__)
         add_message(draft, _with_content(message))
     return draft.record()
 
 
 def _with_content(message: dict[str, Any]) -> dict[str, Any]:
     """Rows may keep the text in `text` or, for the first message, in `system_prompt`, and a weight for training."""
-    changed = {k: v for k, v in message.items() if k not in ("text", "system_prompt", "loss_weight", "mask", "cutoff_date")}
+    changed = {
+        k: v for k, v in message.items() if k not in ("text", "system_prompt", "loss_weight", "mask", "cutoff_date")
+    }
     if changed.get("content") is None:
         changed["content"] = text(message.get("text")) or text(message.get("system_prompt"))
     if message.get("from") is not None and "role" not in message:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
 from chats.domain.formats.exchanges import Exchanges, run_of_exchanges, set_aside
+from chats.domain.formats.marks import is_bare_trace, is_mini_swe_run, is_ollama_response
 from chats.domain.formats.parts import Content, read_content, read_part
 from chats.domain.formats.problems import Problem, ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
@@ -108,7 +109,7 @@ _REQUEST_KEYS: Final = frozenset(
 def recognise(head: Head) -> float:
     """A list of role/content messages, an object with one, an exchange, or a completion."""
     if head.rows and all(is_message(r) for r in head.rows):
-        return 1.0
+        return 0.0 if is_mini_swe_run(head.rows) else 1.0
     if head.rows and all(isinstance(r, list) and r and all(is_message(m) for m in r[:5]) for r in head.rows):
         return 1.0
     alone = head.shape == "object"
@@ -143,12 +144,12 @@ def _fits(row: dict[str, Any], alone: bool) -> bool:
         return False
     if isinstance(mapping(row.get("response")).get("choices"), list):
         return True
-    return row.keys() <= _REQUEST_KEYS and ("model" in row or alone)
+    return row.keys() <= _REQUEST_KEYS and ("model" in row or alone) and not is_bare_trace(row)
 
 
 def _is_exchange(pair: dict[str, Any]) -> bool:
     request, response = mapping(pair.get("request")), mapping(pair.get("response"))
-    if "system" in request or response.get("type") == "message":
+    if "system" in request or response.get("type") == "message" or is_ollama_response(pair.get("response")):
         return False
     return has_messages(request)
 
@@ -196,7 +197,10 @@ def _convert(row: Any, reading: Reading, chain: Exchanges) -> Iterator[Item]:
         raise ReadingProblem("wrong_type", expected="object", found=type(row).__name__)
     if "exchanges" in row:
         yield from run_of_exchanges(
-            row["exchanges"], reading, "messages", lambda request, response: completed(request, response, reading, FORMAT)
+            row["exchanges"],
+            reading,
+            "messages",
+            lambda request, response: completed(request, response, reading, FORMAT),
         )
         return
     for key in ("request", "body"):

@@ -29,7 +29,9 @@ def recognise(head: Head) -> float:
 
 def _is_entry(value: Any) -> bool:
     """An item, or an easy message without a type."""
-    return is_item(value) or (isinstance(value, dict) and "role" in value and "content" in value and "type" not in value)
+    return is_item(value) or (
+        isinstance(value, dict) and "role" in value and "content" in value and "type" not in value
+    )
 
 
 def _is_item_list(value: Any) -> bool:

@@ -174,7 +174,9 @@ class _Spans:
         llm = mapping(tree.get("llm"))
         inputs = _in_order(prompt) or _in_order(mapping(llm.get("input_messages")))
         outputs = _in_order(completion) or _in_order(mapping(llm.get("output_messages")))
-        return [self._vendor_message(m, "user") for m in inputs], [self._vendor_message(m, "assistant") for m in outputs]
+        return [self._vendor_message(m, "user") for m in inputs], [
+            self._vendor_message(m, "assistant") for m in outputs
+        ]
 
     def _vendor_message(self, fields: dict[str, Any], role: str) -> dict[str, Any]:
         known = mapping(fields.get("message")) or fields
@@ -239,15 +241,12 @@ class _Spans:
         chats = TraceChats(self._reading, FORMAT)
         chats.outcomes = self._outcomes
         entries = [e for steps in self._steps.values() for e in steps]
-        covered = set()
         for trace, own, step in entries:
             step.group, step.agent = self._group(trace, own)
-            covered.add(step.group)
             chats.add(step)
         for trace, own, step in self._agents:
             step.group, step.agent = self._group(trace, own)
-            if step.group not in covered:
-                chats.add(step)
+            chats.add(step)
         yield from chats.chats()
 
     def _group(self, trace: str, own: str) -> tuple[str, str | None]:

@@ -122,12 +122,19 @@ class ImportReport:
     members_passed_over: int = 0
     ids_used_twice: int = 0
     nudges: Counter[str] = field(default_factory=Counter)
-    protocols: dict[str, Noted] = field(default_factory=dict)
+    answers: int = 0
+    protocols: Counter[str] = field(default_factory=Counter)
 
     def take(self, messages: int, calls: int) -> None:
         self.chats += 1
         self.messages += messages
         self.calls += calls
+
+    @property
+    def offered_protocol(self) -> str | None:
+        """The text protocol that at least half of the answers follow: its conversion is worth offering."""
+        found = self.protocols.most_common(1)
+        return found[0][0] if found and found[0][1] * 2 >= self.answers else None
 
     def add_cleaning(self, other: ImportReport) -> None:
         """Take over what another report counted while the same text was cleaned."""

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import IO, Any
 
 from chats.domain.exchange import header_in
+from chats.domain.formats import inspect_log
 from chats.domain.formats.cleaning import Cleaner
 from chats.domain.formats.containers import (
     DAMAGED,
@@ -26,6 +27,8 @@ from chats.domain.formats.identity import content_hash
 from chats.domain.formats.limits import ImportOptions
 from chats.domain.formats.problems import ImportReport, Place, Problem, ReadingProblem
 from chats.domain.formats.register import BY_ID, Format, recognised
+from chats.domain.formats.text_protocols import converted, matching_protocols
+from chats.domain.formats.values import mapping
 from chats.domain.record import ChatRecord
 
 _NO_CONVERSATIONS = frozenset({"unknown_format", "not_json", "empty_file"})
@@ -79,6 +82,8 @@ class Source:
                 return Detection(self._format_of(document).id, (*container, *_shape(document)))
             container = (*container, "zip")
             archive = open_archive(source, self.options.limits)
+            if _is_eval(archive):
+                return Detection(inspect_log.FORMAT, container)
             for member in archive.members:
                 try:
                     inner, layers = unpacked(member, self.options.limits)
@@ -106,21 +111,34 @@ class Source:
         for located in self._items():
             if isinstance(located.item, Problem):
                 self.report.note_problem(located.item)
+                yield located
             else:
-                self._finish(located.item)
-            yield located
+                yield Located(self._finished(located.item), located.place)
 
-    def _finish(self, record: ChatRecord) -> None:
+    def _finished(self, record: ChatRecord) -> ChatRecord:
+        self._note_protocols(record)
+        if self.options.text_protocol is not None:
+            record = converted(record, self.options.text_protocol)
         calls = sum(len(d.tool_calls) for d in record.details)
         self.report.take(len(record.chat.messages), calls)
         if record.header is None:
             record.header = header_in(record.chat)
         if record.external_id is None or record.identity_by_content:
-            return
+            return record
         key, digest = f"{record.source_format}:{record.external_id}", content_hash(record)
         if self._hashes.setdefault(key, digest) != digest:
             record.identity_by_content = True
             self.report.ids_used_twice += 1
+        return record
+
+    def _note_protocols(self, record: ChatRecord) -> None:
+        """Count the answers that are written in a text protocol, so that conversion can be offered."""
+        for message, details in zip(record.chat.messages, record.details, strict=True):
+            if message.role != "assistant" or message.fewshot_example:
+                continue
+            self.report.answers += 1
+            if not details.tool_calls:
+                self.report.protocols.update(matching_protocols(message.content))
 
     def _items(self) -> Iterator[Located]:
         try:
@@ -141,6 +159,9 @@ class Source:
         self.report.members_passed_over += archive.passed_over
         for problem in archive.refused:
             yield _located(problem)
+        if _is_eval(archive):
+            yield from self._read_eval(archive)
+            return
         for member in archive.members:
             place = Place(member=member.member)
             if (member.member or "").rsplit("/", 1)[-1] in _NEVER_READ:
@@ -155,6 +176,33 @@ class Source:
                 if found.code in _NO_CONVERSATIONS:
                     self.report.members_passed_over += 1
                     continue
+                yield _located(found.at(place))
+            except DAMAGED as error:
+                yield _located(Problem("damaged_archive", place, {"reason": str(error)}))
+
+    def _read_eval(self, archive: Archive) -> Iterator[Located]:
+        """An Inspect archive: a header, and one member a sample."""
+        by_name = {m.member: m for m in archive.members}
+        task: dict[str, Any] = {}
+        for name in inspect_log.HEADER_MEMBERS:
+            if name in by_name and not task:
+                try:
+                    inner, _ = unpacked(by_name[name], self.options.limits)
+                    task = mapping(mapping(self._document(inner, ImportReport()).whole()).get("eval"))
+                except (ReadingProblem, *DAMAGED):
+                    continue
+        for member in archive.members:
+            place = Place(member=member.member)
+            if not inspect_log.SAMPLE_MEMBER.match(member.member or ""):
+                self.report.members_passed_over += 1
+                continue
+            try:
+                inner, _ = unpacked(member, self.options.limits)
+                document = self._document(inner, self.report)
+                reading = Reading(self.options, self.report, document.cleaner, document.place)
+                for item in inspect_log.read_sample(document, task, reading):
+                    yield Located(item, item.place if isinstance(item, Problem) else reading.place)
+            except ReadingProblem as found:
                 yield _located(found.at(place))
             except DAMAGED as error:
                 yield _located(Problem("damaged_archive", place, {"reason": str(error)}))
@@ -196,6 +244,11 @@ def detect(upload: str | os.PathLike[str] | IO[bytes], options: ImportOptions | 
 
 def _located(problem: Problem) -> Located:
     return Located(problem, problem.place)
+
+
+def _is_eval(archive: Archive) -> bool:
+    names = {m.member or "" for m in archive.members}
+    return bool(names & set(inspect_log.HEADER_MEMBERS)) and any(map(inspect_log.SAMPLE_MEMBER.match, names))
 
 
 def _shape(document: Document) -> tuple[str, ...]:
