@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -27,7 +28,8 @@ Flags = npt.NDArray[np.bool_]
 Selection = slice | npt.NDArray[np.int64]
 
 KERNEL_TEXTS: Final = 4_096
-"""Texts between two looks at the clock."""
+HELPER_TEXTS: Final = 128
+"""Texts between two looks at the clock, for Arrow's kernels and for the phrase functions, which are dear."""
 
 _HELPERS: Final[Mapping[str, Callable[[str], bool]]] = {
     "is_go_ahead": phrases.is_go_ahead,
@@ -67,17 +69,21 @@ def _reads_text_only(side: Node, other: Node) -> bool:
     return reads and other.kind in ("string", "int", "null", "list")
 
 
-def atoms_of(tree: Node) -> dict[str, Node]:
+@lru_cache(maxsize=2048)
+def atoms_of(tree: Node) -> Mapping[str, Node]:
     """The text terms of a tree by their keys."""
     found: dict[str, Node] = {}
     stack = [tree]
     while stack:
         node = stack.pop()
         if is_atom(node):
-            found[atom_key(node)] = node
+            found[_key_of(node)] = node
         else:
             stack.extend(node.children)
     return found
+
+
+_key_of = lru_cache(maxsize=4096)(atom_key)
 
 
 # --- one term over an Arrow array of texts
@@ -85,10 +91,6 @@ def atoms_of(tree: Node) -> dict[str, Node]:
 
 def term_over(term: Node, texts: Any) -> Flags:
     """The term on each text of an Arrow string array, whatever column its text stands for."""
-    return _over(term, texts)
-
-
-def _over(term: Node, texts: Any) -> Flags:
     if term.kind == "call":
         return _call_over(str(term.value), term, texts)
     left, right = term.children
@@ -269,7 +271,7 @@ class Atoms:
 
     def flags(self, term: Node, selection: Selection = slice(None)) -> Flags:
         """The term at the selected points; raises `OutOfTime` when `deadline` passes before all is known."""
-        key = atom_key(term)
+        key = _key_of(term)
         if key in self._bits:
             bits = np.frombuffer(self._bits[key], dtype=np.uint8)
             return _unpacked(bits, self._columns.points, selection)
@@ -278,8 +280,10 @@ class Atoms:
         if known is None:
             known = self._partial[key] = np.full(column.size, _UNKNOWN, dtype=np.int8)
         chosen = column.of[selection]
-        for part in _missing(known, chosen):
-            if self.deadline is not None and time.monotonic() > self.deadline:
+        portion = HELPER_TEXTS if term.value in PHRASE_FUNCTIONS else KERNEL_TEXTS
+        for number, part in enumerate(_missing(known, chosen, portion)):
+            # Not before the first portion, so that whoever asks again and again gets on.
+            if number and self.deadline is not None and time.monotonic() > self.deadline:
                 raise OutOfTime
             known[part] = term_over(term, column.part(part))
         found = known[chosen].view(np.bool_)
@@ -318,12 +322,12 @@ def _unpacked(bits: npt.NDArray[np.uint8], count: int, selection: Selection) -> 
     return found
 
 
-def _missing(known: npt.NDArray[np.int8], chosen: Indices) -> Iterator[Selection]:
-    """The distinct texts among `chosen` that are not known yet, in portions of one kernel call."""
+def _missing(known: npt.NDArray[np.int8], chosen: Indices, portion: int) -> Iterator[Selection]:
+    """The distinct texts among `chosen` that are not known yet, in portions of at most so many."""
     wanted = np.zeros(len(known), dtype=np.bool_)
     wanted[chosen] = True
     missing = np.flatnonzero(wanted & (known == _UNKNOWN))
-    for at in range(0, len(missing), KERNEL_TEXTS):
-        portion = missing[at : at + KERNEL_TEXTS]
-        first, last = int(portion[0]), int(portion[-1])
-        yield slice(first, last + 1) if last - first + 1 == len(portion) else portion
+    for at in range(0, len(missing), portion):
+        part = missing[at : at + portion]
+        first, last = int(part[0]), int(part[-1])
+        yield slice(first, last + 1) if last - first + 1 == len(part) else part

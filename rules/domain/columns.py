@@ -26,6 +26,8 @@ Flags = npt.NDArray[np.bool_]
 SEGMENT_POINTS: Final = 65_536
 STRIPES: Final = 16
 _LOW_BUDGET: Final = 2
+_MAX_BUDGET: Final = 2**31 - 1
+_NO_BUDGET: Final = -(2**31)
 
 _POINT_FLAGS: Final = ("is_round", "tools_available", "mutated", "verified_after_mutation", "verify_failed")
 _POINT_INTS: Final = (
@@ -123,8 +125,7 @@ class SegmentBuilder:
             for at, count in self.recorded.get(code, ()):
                 column[at] = count
             arrays[f"recorded.{number}"] = _narrow(column)
-        budgets = [-1 if f.step_budget is None else f.step_budget for f in self.facts]
-        arrays["budget"] = np.array(budgets, dtype=np.int32)
+        arrays["budget"] = np.array([_budget(f.step_budget) for f in self.facts], dtype=np.int32)
         flags = {
             "tools_known": [f.tools_known for f in self.facts],
             "verify_available": [f.verify_available for f in self.facts],
@@ -136,6 +137,10 @@ class SegmentBuilder:
         arrays |= {f"chat.{name}": np.packbits(np.array(flags[name], dtype=np.bool_)) for name in _CHAT_FLAGS}
         header = {"points": self.points, "chats": len(self.facts), "turns": self.turns, "codes": list(self.codes)}
         return Segment(self.points, len(self.facts), _packed(header, arrays), self.texts.build())
+
+
+def _budget(budget: int | None) -> int:
+    return _NO_BUDGET if budget is None else min(max(budget, _NO_BUDGET + 1), _MAX_BUDGET)
 
 
 def _narrow(values: Column) -> Column:
@@ -201,17 +206,16 @@ class Columns:
         match name:
             case "budget_low":
                 budget = self._arrays["budget"]
-                if self.defaults.step_budget is not None:
-                    budget = np.where(budget < 0, self.defaults.step_budget, budget)
+                default = self.defaults.step_budget
                 # An unknown budget is one that is never reached.
-                budget = np.where(budget < 0, np.iinfo(np.int32).max, budget)
+                budget = np.where(budget == _NO_BUDGET, _MAX_BUDGET if default is None else _budget(default), budget)
                 return self._of_chats(budget) - self.field("responses").astype(np.int64) <= _LOW_BUDGET
             case "require_delivery":
                 return self._of_chats(self._chat_setting("delivery", self.defaults.require_delivery))
             case "audit_mode":
                 return self._of_chats(self._chat_setting("audit", self.defaults.audit_mode))
             case "budget_known":
-                known = self._arrays["budget"] >= 0
+                known = self._arrays["budget"] != _NO_BUDGET
                 return self._of_chats(known | (self.defaults.step_budget is not None))
             case "tools_known" | "verify_available":
                 return self._of_chats(self._bits(f"chat.{name}", self.chats))

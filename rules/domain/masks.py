@@ -31,7 +31,10 @@ OPERATIONS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "-": operator.sub,
 }
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
-_REASON_CODES: Final[Mapping[Value, int]] = {None: 0, **{reason: code for code, reason in enumerate(FINISH_REASONS, start=1)}}
+_REASON_CODES: Final[Mapping[Value, int]] = {
+    None: 0,
+    **{reason: code for code, reason in enumerate(FINISH_REASONS, start=1)},
+}
 _FEW: Final = 5
 """One point in so many left by the cheap conjuncts: then text terms are matched on those points only."""
 

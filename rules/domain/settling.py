@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rules.domain.columns import Columns
 from rules.domain.context import Stage
-from rules.domain.language.tree import Node, counters_read
+from rules.domain.language.tree import Node, canonical, counters_read
 from rules.domain.masks import OPERATIONS, Bounds, Points, bounds, mask, number
 
 Outcome = npt.NDArray[np.uint16]
@@ -38,6 +38,11 @@ class Rule:
     def reads(self) -> frozenset[str]:
         """The codes whose counters its predicate reads."""
         return counters_read(self.tree)
+
+    @cached_property
+    def meaning(self) -> str:
+        """Equal for rules with equal predicates."""
+        return canonical(self.tree)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ def random_walk(rng: random.Random) -> Walk:
     points: list[Point] = []
     turns: list[Turn] = []
     facts = ChatFacts(
-        step_budget=rng.choice([None, 3, 6]),
+        step_budget=rng.choice([None, 3, 6, -5, 10**12]),
         require_delivery=rng.choice([None, True, False]),
         audit_mode=rng.choice([None, True, False]),
         tools_known=rng.random() < 0.8,

@@ -49,7 +49,9 @@ def test_open_counters_bound_the_predicate(seed):
     open_codes = frozenset(rng.sample(CODES, 2))
     found = bounds(tree, view, open_codes)
     for _ in range(5):
-        own = {code: np.array([rng.choice([0, 0, 1, 2]) for _ in range(len(view))], dtype=np.int64) for code in open_codes}
+        own = {
+            code: np.array([rng.choice([0, 0, 1, 2]) for _ in range(len(view))], dtype=np.int64) for code in open_codes
+        }
         counters = {code: view.counter(code) + extra for code, extra in own.items()}
         exact = mask(tree, type(view)(view.columns, view.atoms, view.selection, counters))
         assert not (found.sure & ~exact).any(), source
