@@ -13,73 +13,94 @@ from rules.domain.phrases.triggers import possible
 
 _AFTER: Final = 160  # characters looked at behind an introduction such as "I will"
 
-
+# Group 1 is English with the verb to come, group 2 French with the verb to come, group 3 French with the verb inside.
 _INTRODUCTION: Any = re2.compile(
     r"\b(i will|i'll|i shall|let me|(?:i am|i'm)(?: (?:now|just|also|then|currently))* (?:going|about) to)\b"
     r"|\b(je vais|nous allons|je m'apprete a|nous nous appretons a|laisse[- ]moi|laissez[- ]moi"
-    r"|je suis sur le point d(?:e\b|')"
-    r"|je ne vais pas (?:seulement|uniquement)|nous n'allons pas (?:seulement|uniquement))"
+    r"|je suis sur le point d(?:e\b|')|(?:je ne vais|nous n'allons) pas (?:seulement|uniquement))"
     r"|\b(je (?:m'en occupe|procede|lance|commence|m'attaque|passe)\b)"
 )
-_ADVERB: Final = (
-    "now|then|also|first|next|just|again|only|still|instead|therefore|however|indeed|of course|right away"
-    "|at once|[a-z]+ly"
+
+# --- English
+
+_ADVERB: Final = "|".join(
+    [
+        "now|then|also|first|next|just|again|only|still|instead|therefore|however|indeed",
+        "of course|right away|at once|[a-z]+ly",
+    ]
 )
-_MANNER: Final = (
-    rf"(?:,? ?(?:{_ADVERB}|start by|begin by|start with|go ahead and|go on and|proceed to|not (?:only|just|merely"
-    rf"|simply)),?)*"
+_MANNER: Final = "(?:,? ?(?:{}),?)*".format(
+    "|".join(
+        [_ADVERB, "start by|begin by|start with|go ahead and|go on and|proceed to", "not (?:only|just|merely|simply)"]
+    )
 )
 _VERB: Any = re2.compile(r"\A(" + _MANNER + r") ([a-z][a-z'-]*)(.{0,40})")
+_SESSION: Final = "(?:the|this|our) (?:session|conversation|chat)"
 _NOT_A_DEED: Any = re2.compile(
-    r"\A(?:"
-    # no verb at all, or negated
-    rf"(?:{_ADVERB})\b[^a-z]*\z|not\b|never\b|neither\b|no longer\b|refrain|avoid"
-    # speaking, waiting, asking
-    r"|know\b|explain|clarif|summari[sz]|recap|rephras|reiterat|repeat|put(?:ting)? (?:it|this)\b|say\b|saying\b"
-    r"|not(?:e|ing)\b"
-    r"|point(?:ing)? (?:\w+ )?out\b|remind|apologi[sz]|tell|answer|be\b|being\b|walk(?:ing)? you"
-    r"|break(?:ing)? (?:[a-z]+ ){0,3}down"
-    r"|giv(?:e|ing) you|outlin|describ|illustrat|shar(?:e|ing)\b|assist|help|need|requir|wait|await|assum|hav(?:e"
-    r"|ing) to\b"
-    r"|leav(?:e|ing)\b|rememb|keep(?:ing)? (?:[a-z]+ ){0,3}in mind|stop|(?:try|trying|do|doing) my best|gladly\b"
-    r"|guid(?:e|ing)\b"
-    r"|provid(?:e|ing) you|offer|list(?:ing)?\b|elaborat|think|ask(?:ing)?\b|conclud|wrap(?:ping)? (?:[a-z]+ ){0,2}up"
-    r"|end(?:ing)? (?:here|(?:the|this|our) (?:session|conversation|chat))"
-    r"|finish(?:ing)? (?:up|here|(?:the|this|our) (?:session|conversation|chat))"
-    r")"
+    r"\A(?:{})".format(
+        "|".join(
+            [
+                # no verb at all, or a negated one
+                rf"(?:{_ADVERB})\b[^a-z]*\z",
+                r"not\b|never\b|neither\b|no longer\b|refrain|avoid",
+                # speaking
+                r"explain|clarif|summari[sz]|recap(?:ping)?\b|rephras|reiterat|repeat|elaborat|outlin|describ|illustrat",
+                r"put(?:ting)? (?:it|this)\b|say(?:ing)?\b|not(?:e|ing)\b|point(?:ing)? (?:\w+ )?out\b|remind",
+                r"apologi[sz]|tell|answer|shar(?:e|ing)\b|list(?:ing)?\b|break(?:ing)? (?:[a-z]+ ){0,3}down|walk(?:ing)? you",
+                r"giv(?:e|ing) you|provid(?:e|ing) you|offer|guid(?:e|ing)\b|assist|help",
+                # waiting and asking
+                r"know\b|be\b|being\b|need|requir|wait|await|assum|hav(?:e|ing) to\b|leav(?:e|ing)\b|rememb",
+                r"ask(?:ing)?\b|keep(?:ing)? (?:[a-z]+ ){0,3}in mind|(?:try|trying|do|doing) my best|think",
+                # closing
+                r"stop|conclud|wrap(?:ping)? (?:[a-z]+ ){0,2}up",
+                rf"end(?:ing)? (?:here|{_SESSION})|finish(?:ing)? (?:up|here|{_SESSION})",
+            ]
+        )
+    )
 )
-_MANIERE: Final = (
-    r"(?:,? ?(?:maintenant|donc|aussi|ensuite|d'abord|tout d'abord|alors|puis|bientot|tout de suite|de suite"
-    r"|egalement|juste"
-    r"|encore|enfin|des maintenant|a present|de ce pas|sans attendre|sans tarder|a nouveau|de nouveau"
-    r"|en premier(?: lieu)?"
-    r"|par ailleurs|en parallele|(?:tout )?[a-z]+ment),?)*"
+
+# --- French
+
+_MANIERE: Final = "(?:,? ?(?:{}),?)*".format(
+    "|".join(
+        [
+            "maintenant|donc|aussi|ensuite|d'abord|tout d'abord|alors|puis|bientot|tout de suite|de suite|egalement",
+            "juste|encore|enfin|des maintenant|a present|de ce pas|sans attendre|sans tarder|a nouveau|de nouveau",
+            "en premier(?: lieu)?|par ailleurs|en parallele|(?:tout )?[a-z]+ment",
+        ]
+    )
 )
 _VERBE: Any = re2.compile(
     r"\A" + _MANIERE + "(?: commencer par)? ?" + PRONOUN + "{0,2}(?:[a-z]+ment )?(" + INFINITIVE + ")"
 )
 _PAS_UN_ACTE: Any = re2.compile(
-    r"\A(?:expliquer|clarifier|resumer|rappeler|preciser|reformuler|dire|redire|repondre|etre|avoir|attendre"
-    r"|devoir|rester"
+    r"\A(?:expliquer|clarifier|resumer|rappeler|preciser|reformuler|dire|redire|repondre|etre|avoir|attendre|devoir|rester"
     r"|aider|donner|detailler|presenter|decrire|supposer|laisser|eviter|arreter|savoir)\z"
 )
 _NOT_A_VERB: Any = re2.compile(NOT_A_VERB)
 _PAS: Any = re2.compile(r"\A (?:pas|plus|jamais|rien)\b")
 _LANCE: Any = re2.compile(r"\A" + _MANIERE + r" (?:a|au|aux|par|le|la|les|l'[a-z]+)\b")
 _LANCE_A_DIRE: Any = re2.compile(r"\A" + _MANIERE + " (?:a|par) " + PRONOUN + "{0,2}(" + INFINITIVE + ")")
+
+# --- both: a sentence that leaves the action to the user
+
 _DEPENDS_ON_USER: Any = re2.compile(
-    r"\b(?:if|once|when|after|as soon as|unless|until|upon|before|should)\b.*\b(?:you|your|user|confirm[a-z]*"
-    r"|approv[a-z]*|permission)\b"
-    r"|\bwould you like\b|\bdo you want\b|\b(?:shall|should|may|can|could) i\b"
-    r"|\bplease (?:(?:also|just|kindly|first) )?(?:confirm|provide|share|let me|reply|choose|select|specify|tell"
-    r"|respond)\b"
-    r"|\blet me know\b|\bwith your (?:[a-z]+ )?(?:permission|approval|confirmation)\b"
-    r"|\b(?:si|des que|quand|lorsque|une fois|apres|avant|a moins que|tant que|jusqu'a ce que)\b"
-    r".*(?:\b(?:vous|tu|votre|vos|ton|ta|confirm[a-z]*|accord|validation)\b)"
-    r"|\b(?:souhaitez[- ]vous|souhaites[- ]tu|voulez[- ]vous|veux[- ]tu|dois[- ]je|puis[- ]je)\b"
-    r"|\b(?:merci de|veuillez) (?:(?:me|nous|bien vouloir|donc|d'abord) )*(?:confirmer|preciser|fournir|choisir"
-    r"|indiquer)\b"
-    r"|\bavec (?:votre|ton) (?:accord|permission|validation|confirmation)\b"
+    "|".join(
+        [
+            r"\b(?:if|once|when|after|as soon as|unless|until|upon|before|should)\b"
+            r".*\b(?:you|your|user|confirm[a-z]*|approv[a-z]*|permission)\b",
+            r"\bwould you like\b|\bdo you want\b|\b(?:shall|should|may|can|could) i\b|\blet me know\b",
+            r"\bplease (?:(?:also|just|kindly|first) )?"
+            r"(?:confirm|provide|share|let me|reply|choose|select|specify|tell|respond)\b",
+            r"\bwith your (?:[a-z]+ )?(?:permission|approval|confirmation)\b",
+            r"\b(?:si|des que|quand|lorsque|une fois|apres|avant|a moins que|tant que|jusqu'a ce que)\b"
+            r".*\b(?:vous|tu|votre|vos|ton|ta|confirm[a-z]*|accord|validation)\b",
+            r"\b(?:souhaitez[- ]vous|souhaites[- ]tu|voulez[- ]vous|veux[- ]tu|dois[- ]je|puis[- ]je)\b",
+            r"\b(?:merci de|veuillez) (?:(?:me|nous|bien vouloir|donc|d'abord) )*"
+            r"(?:confirmer|preciser|fournir|choisir|indiquer)\b",
+            r"\bavec (?:votre|ton) (?:accord|permission|validation|confirmation)\b",
+        ]
+    )
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Final
 
@@ -65,11 +66,18 @@ class _Table(dict[int, str]):
         return value
 
 
+_FOREIGN: Final = re.compile(r"[^\x00-\x7f]+")  # few characters of a text: translating the rest would be slow
 FOLDED: Final = _Table(prose=False)
 PROSE: Final = _Table(prose=True)
 
 
 def fold(text: str) -> str:
     """Plain apostrophes and dashes, no accents or zero-width characters, case folded, white space collapsed."""
-    folded = text.lower().replace("`", "'") if text.isascii() else text.translate(FOLDED)
-    return " ".join(folded.split())
+    plain = text if text.isascii() else _FOREIGN.sub(lambda run: run[0].translate(FOLDED), text)
+    return " ".join(plain.lower().replace("`", "'").split())
+
+
+def prose_characters(text: str) -> str:
+    """The text with each character as `prose_character` gives it. White space stays as it is."""
+    plain = text if text.isascii() else _FOREIGN.sub(lambda run: run[0].translate(PROSE), text)
+    return plain.lower().replace("`", "'")

@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import Final
 
-from rules.domain.phrases.folding import PROSE
+from rules.domain.phrases.folding import PROSE, prose_characters
 
 FENCE: Final = re.compile(r"[ \t]{0,40}(`{3,}|~{3,})(.*)", re.DOTALL)
 _QUOTATION_MARKS: Final = {'"': '"', "“": "”", "«": "»"}
@@ -23,8 +23,7 @@ def prose(text: str) -> bytes:
 
     Kept for the last texts, since several helpers read the same text one after the other.
     """
-    kept = without_quotations(text)
-    folded = kept.lower().replace("`", "'") if kept.isascii() else kept.translate(PROSE)
+    folded = prose_characters(without_quotations(text))
     lines = "\n".join(" ".join(line.split()) for line in folded.splitlines())
     return lines.replace(". ", ".\n").replace("! ", "!\n").replace("? ", "?\n").encode("ascii")
 

@@ -19,9 +19,8 @@ _BEFORE: Final = 160  # characters looked at before and after an expression
 _AFTER: Final = 200
 
 _NOUN: Final = (
-    r"(?:action items?|(?:work|task|step|item|to-?do|issue|point|piece|part|test|fix|change|failure|error|bug"
-    r"|file|module"
-    r"|section|migration|requirement)(?:s|es)?)\b"
+    r"(?:action items?|(?:work|task|step|item|to-?do|issue|point|piece|part|test|fix|change|failure|error|bug|file"
+    r"|module|section|migration|requirement)(?:s|es)?)\b"
 )
 _LEFT_OVER: Final = r"\b(?:remaining|outstanding|left-?over|unfinished|pending)"
 _BETWEEN: Final = r"(?: (?:\d+|two|three|four|five|six|seven|eight|nine|ten|few|open|small|minor|major|failing|unit))?"
@@ -131,9 +130,9 @@ _TO_SUBMIT_AFTER: Any = re2.compile(
     r"\A (?:is|are|would be|will be)(?: now| then| simply| just)? to (?:submit|conclude)\b"
 )
 _REMAIN_AFTER: Any = re2.compile(
-    r"\A(?:[.!,;:)]|\z| -| (?:to|for|in|on|at|before|after|until|open|undone|pending|outstanding|incomplete|and"
-    r"|but|which|that"
-    r"|here|now|failing|broken|un(?:resolved|fixed|finished|addressed|solved|implemented|tested|handled|covered))\b)"
+    r"\A(?:[.!,;:)]|\z| -| (?:to|for|in|on|at|before|after|until|open|undone|pending|outstanding|incomplete|and|but"
+    r"|which|that|here|now|failing|broken"
+    r"|un(?:resolved|fixed|finished|addressed|solved|implemented|tested|handled|covered))\b)"
 )
 _IN_PLACE_AFTER: Any = re2.compile(r"\A (?:to be seen|in (?:place|effect|use|force|sync)|on track)\b")
 _SET_PHRASE: Any = re2.compile(r"\A(?:vrai|possible|evident|clair|entendu|disponible)")
