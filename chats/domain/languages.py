@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-_WORD = re.compile(r"[a-zà-ÿœ']+")
+_WORD = re.compile(r"[a-zà-ÿœ]+")
 _SAMPLE = 4000
 _ENGLISH = """the and is are was of to in that it you for with this not have be on i can will your what please from"""
 _FRENCH = """le la les des est et un une de du que qui dans pour pas je vous nous avec ce cette sur il au aux"""
