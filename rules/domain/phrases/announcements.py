@@ -46,7 +46,8 @@ _NOT_A_DEED: Any = re2.compile(
                 # speaking
                 r"explain|clarif|summari[sz]|recap(?:ping)?\b|rephras|reiterat|repeat|elaborat|outlin|describ|illustrat",
                 r"put(?:ting)? (?:it|this)\b|say(?:ing)?\b|not(?:e|ing)\b|point(?:ing)? (?:\w+ )?out\b|remind",
-                r"apologi[sz]|tell|answer|shar(?:e|ing)\b|list(?:ing)?\b|break(?:ing)? (?:[a-z]+ ){0,3}down|walk(?:ing)? you",
+                r"apologi[sz]|tell|answer|let (?:you|everyone) know|shar(?:e|ing)\b|list(?:ing)?\b|walk(?:ing)? you",
+                r"break(?:ing)? (?:[a-z]+ ){0,3}down",
                 r"giv(?:e|ing) you|provid(?:e|ing) you|offer|guid(?:e|ing)\b|assist|help",
                 # waiting and asking
                 r"know\b|be\b|being\b|need|requir|wait|await|assum|hav(?:e|ing) to\b|leav(?:e|ing)\b|rememb",
