@@ -1,4 +1,4 @@
-"""Messages inside traces: whatever form a step's input and output have, told apart message by message (section 4, 8)."""
+"""Messages inside traces, whatever form a step's input and output have, told apart one by one (section 4, 8)."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ class AnyMessages:
     def _add_outputs(self, values: list[Any], given: dict[str, Any]) -> bool:
         known = mappings(values)
         if not known:
-            return any([self.add_output(v, **given) for v in values if isinstance(v, (str, list))])
+            return self._add_each([v for v in values if isinstance(v, (str, list))], given)
         if all("toolCallId" in v or "toolName" in v for v in known):
             calls = [
                 Call(label(v.get("toolCallId")), label(v.get("toolName")) or "unknown", v.get("input", v.get("args")))
@@ -177,7 +177,11 @@ class AnyMessages:
         if all("role" in v or "message" in v or langchain.is_message(v) for v in known):
             self.add_all(known)
             return True
-        return any([self.add_output(v, **given) for v in known])
+        return self._add_each(known, given)
+
+    def _add_each(self, values: list[Any], given: dict[str, Any]) -> bool:
+        added = [self.add_output(v, **given) for v in values]
+        return any(added)
 
     def _add_output_object(self, value: dict[str, Any], given: dict[str, Any]) -> bool:
         choices = mappings(value.get("choices"))
@@ -259,7 +263,7 @@ def _add_core(draft: ChatDraft, known: dict[str, Any]) -> None:
         elif part.get("type") == "tool-result":
             output = part.get("output", part.get("result"))
             kind = text(mapping(output).get("type")) or ""
-            value = mapping(output)["value"] if "value" in mapping(output) else output
+            value = mapping(output).get("value", output)
             failed = part.get("isError") is True or kind.startswith("error")
             draft.add(
                 "tool",
@@ -278,9 +282,9 @@ def _plain(known: dict[str, Any]) -> dict[str, Any]:
     """The keys of an OpenAI message; LangChain's extra arguments may hold the calls."""
     calls = known.get("tool_calls") or mapping(known.get("additional_kwargs")).get("tool_calls")
     content = known.get("content")
-    if isinstance(content, (dict, list)) and known.get("role") in ("tool", "function"):
-        if not all(mapping(p).get("type") for p in (content if isinstance(content, list) else [content])):
-            content = shown(content)
+    is_result = known.get("role") in ("tool", "function") and isinstance(content, (dict, list))
+    if is_result and not all(mapping(p).get("type") for p in (content if isinstance(content, list) else [content])):
+        content = shown(content)
     kept = {
         k: v
         for k, v in known.items()

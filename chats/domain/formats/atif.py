@@ -10,7 +10,7 @@ from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
 from chats.domain.formats.parts import plain_text
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
-from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, sequence, shown, text
+from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, shown, text
 
 FORMAT: Final = "atif"
 _ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
@@ -116,8 +116,6 @@ def _add(draft: ChatDraft, step: dict[str, Any]) -> None:
             waiting.remove(call_id)
         value = result.get("content")
         told = (
-            plain_text(value)
-            if isinstance(value, list) and all("type" in mapping(v) for v in sequence(value))
-            else shown(value)
+            plain_text(value) if isinstance(value, list) and all("type" in mapping(v) for v in value) else shown(value)
         )
         draft.add("tool", told, tool_call_id=call_id, created_at=created, ref=ref)

@@ -110,7 +110,7 @@ def _with_ids(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
             waiting.append(block["id"])
         elif kind == "tool_result":
             call_id = label(block.get("tool_use_id"))
-            if call_id in waiting:
+            if call_id is not None and call_id in waiting:
                 waiting.remove(call_id)
             elif call_id is None and waiting:
                 call_id = waiting.popleft()

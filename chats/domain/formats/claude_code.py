@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final
 
 from chats.domain.formats.anthropic_messages import result_of
@@ -140,7 +141,7 @@ def _linked(records: list[dict[str, Any]]) -> _Tree:
     for chain in (True, False):
         members = [i for i, r in enumerate(records) if (r.get("isSidechain") is True) is chain]
         if all(tree.parent[i] is None for i in members):
-            for earlier, later in zip(members, members[1:], strict=False):
+            for earlier, later in pairwise(members):
                 tree.parent[later] = earlier
     return tree
 

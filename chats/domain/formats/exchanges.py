@@ -22,7 +22,7 @@ class Exchanges:
         """`key` names the list of messages in a request; `complete` makes a chat of a request and its response."""
         self._reading = reading
         self._key = key
-        self._complete = complete
+        self.complete = complete
         self._request: dict[str, Any] | None = None
         self._response: Any = None
         self._place: Place = reading.place
@@ -39,7 +39,7 @@ class Exchanges:
         here, self._reading.place = self._reading.place, self._place
         request, self._request = self._request, None
         try:
-            yield from self._complete(request, self._response)
+            yield from self.complete(request, self._response)
         except ReadingProblem as problem:
             yield problem.at(self._place)
         self._reading.place = here

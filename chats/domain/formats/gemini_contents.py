@@ -130,7 +130,8 @@ def chunks_joined(response: Any) -> list[dict[str, Any]]:
     joined: dict[int, dict[str, Any]] = {}
     for chunk in responses:
         for position, candidate in enumerate(mappings(chunk.get("candidates"))):
-            index = candidate.get("index") if isinstance(candidate.get("index"), int) else position
+            given = candidate.get("index")
+            index = given if isinstance(given, int) else position
             known = joined.setdefault(index, {"parts": []})
             known["parts"].extend(sequence(mapping(candidate.get("content")).get("parts")))
             finish = text(candidate.get("finishReason")) or text(candidate.get("finish_reason"))
@@ -210,7 +211,7 @@ class ContentReader:
         waiting = self._open.get(name or "")
         if call_id is None and waiting:
             call_id = waiting.popleft()
-        elif waiting and call_id in waiting:
+        elif waiting and call_id is not None and call_id in waiting:
             waiting.remove(call_id)
         value = response.get("response")
         known = mapping(value)
@@ -254,12 +255,11 @@ class ContentReader:
                 calls.append(Call(call_id, "code_execution", {k: v for k, v in code.items() if k != "id"}))
             elif result:
                 self._flush(answer, calls, given)
-                call_id = label(result.get("id")) or self._last_call()
                 failed = result.get("outcome") not in (None, "OUTCOME_OK", "OK", 1)
                 self.draft.add(
                     "tool",
                     shown(result.get("output")),
-                    tool_call_id=call_id,
+                    tool_call_id=label(result.get("id")) or self._last_call(),
                     status="error" if failed else "ok",
                 )
                 answer, calls, index, added = Content(), [], len(self.draft), True

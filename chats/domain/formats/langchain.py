@@ -145,11 +145,7 @@ def add_messages(draft: ChatDraft, messages: list[Any]) -> None:
 
 
 def fields_of(message: dict[str, Any]) -> dict[str, Any]:
-    if isinstance(message.get("data"), dict):
-        return message["data"]
-    if isinstance(message.get("kwargs"), dict):
-        return message["kwargs"]
-    return message
+    return mapping(message.get("data")) or mapping(message.get("kwargs")) or message
 
 
 def add_message(draft: ChatDraft, message: dict[str, Any]) -> None:

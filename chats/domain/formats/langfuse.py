@@ -10,7 +10,7 @@ from chats.domain.formats.drafts import Reading
 from chats.domain.formats.problems import Problem, ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, read_whole
 from chats.domain.formats.traces import Step, TraceChats
-from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, text
+from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, shown, text
 
 FORMAT: Final = "langfuse"
 _TYPES: Final = frozenset(
@@ -73,6 +73,8 @@ def _chats(trace: dict[str, Any], observations: list[dict[str, Any]], reading: R
         call_id = label(mapping(_parsed(reading, attributes)).get("gen_ai.tool.call.id"))
         if call_id is not None:
             chats.outcomes[call_id] = "error" if observation.get("level") == "ERROR" else "ok"
+            if observation.get("output") is not None:
+                chats.results[call_id] = shown(observation["output"])
         if kind == "GENERATION" or (kind == "AGENT" and _holds_messages(reading, observation.get("input"))):
             chats.add(_step(reading, trace, observation, by_id, group))
     made = 0

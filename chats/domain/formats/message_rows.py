@@ -18,6 +18,7 @@ HF: Final = "hf-messages"
 COLUMNS: Final = ("messages", "conversation", "conversations", "chat", "trajectory", "traj", "history")
 IDS: Final = ("id", "uuid", "traj_id", "conversation_id")
 TASK_IDS: Final = ("instance_id", "task_id")
+_ROW_ONLY: Final = frozenset({"text", "system_prompt", "loss_weight", "mask", "cutoff_date"})
 _TOOLS: Final = ("tools", "available_tools", "functions")
 _FINETUNE_KEYS: Final = frozenset({"messages", "tools", "functions", "parallel_tool_calls", "weight", *TASK_IDS})
 _LIVE_RUN: Final = frozenset(

@@ -12,7 +12,7 @@ from chats.domain.formats.drafts import Reading, offered_tools
 from chats.domain.formats.problems import Problem
 from chats.domain.formats.reading_rows import Item, read_rows, share
 from chats.domain.formats.traces import Step, TraceChats
-from chats.domain.formats.values import label, mapping, mappings, moment, sequence, text
+from chats.domain.formats.values import label, mapping, mappings, moment, sequence, shown, text
 
 FORMAT: Final = "otel-genai"
 _NUMBERED: Final = re.compile(r"^(?:gen_ai\.(?:prompt|completion)|llm\.(?:input|output)_messages)\.\d+\.")
@@ -64,6 +64,7 @@ class _Spans:
         self._steps: dict[tuple[str, str | None, str | None], list[tuple[str, str, Step]]] = {}
         self._agents: list[tuple[str, str, Step]] = []
         self._outcomes: dict[str, Any] = {}
+        self._results: dict[str, str] = {}
         self._logs: dict[tuple[str, str], list[dict[str, Any]]] = {}
 
     def take(self, row: dict[str, Any]) -> None:
@@ -100,6 +101,8 @@ class _Spans:
         if call_id is not None:
             failed = mapping(span.get("status")).get("code") in (2, "2", "STATUS_CODE_ERROR")
             self._outcomes[call_id] = "error" if failed else "ok"
+            if "gen_ai.tool.call.result" in attributes:
+                self._results[call_id] = shown(attributes["gen_ai.tool.call.result"])
         step = self._step(span, attributes, trace, own)
         if step is None or operation in ("execute_tool", "embeddings"):
             return
@@ -240,6 +243,7 @@ class _Spans:
     def chats(self) -> Iterator[Item]:
         chats = TraceChats(self._reading, FORMAT)
         chats.outcomes = self._outcomes
+        chats.results = self._results
         entries = [e for steps in self._steps.values() for e in steps]
         for trace, own, step in entries:
             step.group, step.agent = self._group(trace, own)

@@ -86,7 +86,7 @@ def _add_result(draft: ChatDraft, result: dict[str, Any], waiting: deque[str]) -
         draft.reading.report.note_skipped("customer_result", draft.reading.place)
         return
     call_id = label(result.get("id")) or label(result.get("tool_call_id"))
-    if call_id in waiting:
+    if call_id is not None and call_id in waiting:
         waiting.remove(call_id)
     elif call_id is None and waiting:
         call_id = waiting.popleft()

@@ -41,13 +41,14 @@ class _Best:
 
 
 class TraceChats:
-    """Keeps the longest step of each agent, and the outcomes of tool steps."""
+    """Keeps the longest step of each agent, and outcomes and results of tool steps by the id of their call."""
 
     def __init__(self, reading: Reading, source_format: str) -> None:
         self._reading = reading
         self._format = source_format
         self._best: dict[tuple[str, str], _Best] = {}
         self.outcomes: dict[str, ResultStatus] = {}
+        self.results: dict[str, str] = {}
 
     def add(self, step: Step) -> None:
         """Take in a model step; one without input or output is passed over."""
@@ -94,8 +95,17 @@ class TraceChats:
         before = len(draft)
         if reader.add_output(step.outputs, finish=step.finish, created_at=step.ended, model=step.model):
             self._finish_answer(draft, before, step)
+        self._add_last_results(draft)
         self._set_outcomes(draft)
         return draft
+
+    def _add_last_results(self, draft: ChatDraft) -> None:
+        """Results of the last answer's calls: no later step repeats them, but their tool steps say them."""
+        if not draft.messages or draft.messages[-1].role != "assistant":
+            return
+        for call in list(draft.details[-1].tool_calls):
+            if call.id in self.results:
+                draft.add("tool", self.results[call.id], name=call.name, tool_call_id=call.id)
 
     def _finish_answer(self, draft: ChatDraft, before: int, step: Step) -> None:
         """What the trace knows of the last answer, where the answer itself does not say."""

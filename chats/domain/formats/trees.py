@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+Nodes = dict[str, dict[str, Any]]
+Parent = Callable[[dict[str, Any]], str | None]
 
-def branch(
-    leaf: str | None, nodes: dict[str, dict[str, Any]], parent: Callable[[dict[str, Any]], str | None]
-) -> list[str]:
+
+def branch(leaf: str | None, nodes: Nodes, parent: Parent) -> list[str]:
     """The ids from the root to a leaf. Missing nodes end the walk, circles too."""
     path: list[str] = []
     seen: set[str] = set()
@@ -20,7 +21,7 @@ def branch(
     return path[::-1]
 
 
-def leaves(nodes: dict[str, dict[str, Any]], parent: Callable[[dict[str, Any]], str | None]) -> list[str]:
+def leaves(nodes: Nodes, parent: Parent) -> list[str]:
     """The ids that are nobody's parent, in the order of the file."""
     parents: set[str | None] = {parent(n) for n in nodes.values()}
     return [i for i in nodes if i not in parents]
