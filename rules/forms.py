@@ -7,8 +7,8 @@ from typing import Any
 from django import forms
 from django.utils.translation import gettext_lazy as _
 
-from rules.models import Rule, RuleDraft, ToolEntry
-from rules.services.drafts import code_problem
+from rules.models import RuleDraft, ToolEntry
+from rules.queries.codes import code_problem, taken
 
 
 class RuleForm(forms.ModelForm[RuleDraft]):
@@ -90,11 +90,6 @@ class NewRuleForm(RuleForm):
         if problem:
             raise forms.ValidationError(problem)
         return code
-
-
-def taken(code: str) -> str:
-    """A sentence when a rule of this tenant has the code already, else empty."""
-    return str(_("A rule with this code exists already.")) if Rule.objects.filter(code=code).exists() else ""
 
 
 class ToolEntryForm(forms.ModelForm[ToolEntry]):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,28 +15,7 @@ from eleanor_site.tenants.models import Tenant, User
 from rules.domain.nudges import normal_form_hash
 from rules.models import KnownPrompt, Rule, RuleDraft, RuleVersion
 from rules.models.rules import CONTENT_FIELDS
-
-# Words that stand where a code stands in an address (product.md section 4).
-RESERVED_CODES = frozenset({"new", "order", "catalogue", "check"})
-CODE_LIMIT = 64
-_UNFIT = re.compile(r"[/\x00-\x1f\x7f\ud800-\udfff]")
-
-
-def code_problem(code: str) -> str:
-    """Why this text can't be a rule's code, as a sentence; empty when it can."""
-    if not code:
-        return _("A rule needs a code.")
-    if code != code.strip():
-        return _("A code has no white space at its ends.")
-    if len(code) > CODE_LIMIT:
-        return _("A code has at most %(n)s characters.") % {"n": CODE_LIMIT}
-    if _UNFIT.search(code):
-        return _("A code holds no slash and no control character.")
-    if not code.strip("."):
-        return _("A code holds something else than dots.")
-    if code in RESERVED_CODES:
-        return _("“%(code)s” is a word of our addresses. Choose another code.") % {"code": code}
-    return ""
+from rules.queries.codes import code_problem
 
 
 @dataclass

@@ -15,10 +15,10 @@ from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page, posted
 from rules.diagnostic_sentences import shown
 from rules.domain.language import check
-from rules.forms import NewRuleForm, RuleForm, taken
+from rules.forms import NewRuleForm, RuleForm
 from rules.models import Rule, RuleDraft
 from rules.models.rules import CONTENT_FIELDS
-from rules.queries.codes import known_codes, later_codes
+from rules.queries.codes import code_problem, known_codes, later_codes, taken
 from rules.queries.rules import live_number
 from rules.services import drafts
 from rules.services.drafts import DraftConflict, content_of
@@ -139,7 +139,7 @@ def check_expression(request: Request) -> HttpResponse:
 def check_code(request: Request) -> HttpResponse:
     """Whether a code is free and has the right shape, while it is being typed."""
     code = request.GET.get("code", "")
-    problem = "" if not code else drafts.code_problem(code) or taken(code)
+    problem = "" if not code else code_problem(code) or taken(code)
     return page(request, "rules/check.html", {"code": code, "problem": problem}, part="code")
 
 
