@@ -43,6 +43,8 @@ _T = TypeVar("_T")
 _Answer = dict[str, Any]
 
 _WORKER = Path(__file__).resolve().with_name("template_worker.py")
+# A worker may have been ended from outside, such as by a system short of memory; the next may have been, too.
+_ATTEMPTS = 3
 _REQUEST_FIELDS = tuple(f.name for f in fields(RenderRequest) if f.name != "now")
 
 
@@ -172,6 +174,9 @@ class _Worker:
         except (OSError, ValueError, IndexError):
             return 0
         return pages * os.sysconf("SC_PAGE_SIZE")
+
+    def alive(self) -> bool:
+        return self._process.poll() is None
 
     def kill(self) -> None:
         self._process.kill()
@@ -334,8 +339,7 @@ class TemplatePool:
             worker.kill()
         # A thread that waits for a worker closes its pipes itself, when it finds that it is gone.
         for worker in unused:
-            worker.end()
-            self._all.discard(worker)
+            self._discard(worker)
 
     def __enter__(self) -> TemplatePool:
         return self
@@ -358,7 +362,7 @@ class TemplatePool:
         if len(request) > limits.request_bytes:
             return _refused("request_size", allowed=limits.request_bytes)
         key = (content["profile"], template)
-        for _ in range(2):
+        for _ in range(_ATTEMPTS):
             worker = self._take(key)
             if worker is None:
                 return _refused("stopped" if self._closed else "busy")
@@ -377,7 +381,6 @@ class TemplatePool:
                 self._give_back(worker, kept)
             if not isinstance(outcome, TemplateFailure) or outcome.limit != "stopped":
                 return outcome
-            # Its worker may have been ended from outside, before or during the request: that is nobody's mistake.
         return outcome
 
     def _shrunk(self, worker: _Worker) -> bool:
@@ -399,13 +402,20 @@ class TemplatePool:
                 self._idle.remove(worker)
                 return worker
             taken, self._spare = self._spare, None
-        worker_or_none = taken or self._start()
-        if worker_or_none is None:
+        if taken is not None and not taken.alive():
+            self._discard(taken)
+            taken = None
+        taken = taken or self._start()
+        if taken is None:
             with self._turn:
                 self._in_use -= 1
                 self._turn.notify()
         self._keep_spare()
-        return worker_or_none
+        return taken
+
+    def _discard(self, worker: _Worker) -> None:
+        self._all.discard(worker)
+        worker.end()
 
     def _give_back(self, worker: _Worker, kept: bool) -> None:
         with self._turn:
@@ -415,8 +425,7 @@ class TemplatePool:
                 self._idle.append(worker)
             self._turn.notify()
         if not kept:
-            self._all.discard(worker)
-            worker.end()
+            self._discard(worker)
             self._keep_spare()
 
     def _keep_spare(self) -> None:
@@ -432,8 +441,7 @@ class TemplatePool:
                 self._spare = spare
                 return
         if spare is not None:
-            self._all.discard(spare)
-            spare.end()
+            self._discard(spare)
 
     def _start(self) -> _Worker | None:
         try:

@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import groupby
 from typing import Any, Literal
 
 import jinja2
 import jinja2.ext
 from jinja2 import meta, nodes
+from jinja2.compiler import CodeGenerator, Frame
 from jinja2.parser import Parser
 from jinja2.runtime import Context, Macro
 from jinja2.sandbox import ImmutableSandboxedEnvironment
@@ -44,6 +46,7 @@ CONTINUE_TAG = "CONTINUE_FINAL_MESSAGE_TAG "
 
 _TEMPLATE_FILE = "<template>"
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
+_LINES = re.compile("[^\n]*\n|[^\n]+")
 _MAX_MESSAGE_CHARACTERS = 100_000
 _MAX_PIECES = 20_000
 _MAX_SPANS = 20_000
@@ -169,6 +172,16 @@ class GenerationTag(jinja2.ext.Extension):
         return text
 
 
+class LineKeepingGenerator(CodeGenerator):
+    """Marks the line of plain template text, too, which jinja2 leaves with the line of what stood before it."""
+
+    def visit_Output(self, node: nodes.Output, frame: Frame) -> None:
+        for line, children in groupby(node.nodes, key=lambda child: child.lineno):
+            part = nodes.Output(list(children), lineno=line)
+            self.newline(part)
+            super().visit_Output(part, frame)
+
+
 class TemplateDict:
     """`dict` for templates: can be called, can be asked for `fromkeys`, and nothing else."""
 
@@ -230,6 +243,7 @@ def make_environment(profile: Profile) -> ImmutableSandboxedEnvironment:
     )
     # Same text, a fifth less time to compile, and no expression of the template is computed while compiling.
     environment.optimized = False
+    environment.code_generator_class = LineKeepingGenerator
     environment.filters["tojson"] = tojson
     environment.globals["raise_exception"] = raise_exception
     environment.globals["strftime_now"] = strftime_now
@@ -567,12 +581,22 @@ class _Tracer:
             frame = frame.gi_yieldfrom
         line = self._compiled.line_of(frame.gi_frame.f_lineno)
         message = self._message_of(frame.gi_frame.f_locals, line)
+        if "\n" in piece[:-1] and self._is_template_text(piece, line):
+            for number, part in enumerate(_LINES.findall(piece)):
+                self._add(start, start + len(part), line + number, message)
+                start += len(part)
+            return
         at = start
         for begin, end, index in self._contents_in(piece, message):
             self._add(at, start + begin, line, message)
             self._add(start + begin, start + end, line, index)
             at = start + end
         self._add(at, start + len(piece), line, message)
+
+    def _is_template_text(self, piece: str, line: int) -> bool:
+        """Whether the piece stands in the template as it is, so that each of its lines has a line there."""
+        count = piece.count("\n")
+        return piece in "\n".join(self._lines[line - 1 : line + count]) + "\n"
 
     def _add(self, start: int, end: int, line: int, message: int | None) -> None:
         if start == end:
@@ -676,7 +700,6 @@ def variables(text: str, profile: Profile = "current") -> tuple[TemplateVariable
     variable that only one branch sets looks undeclared, but is not meant to be passed. Raises as compiling does.
     """
     tree = _environments[profile].parse(text)
-    undeclared = meta.find_undeclared_variables(tree) - {*PASSED_NAMES, *SPECIAL_TOKEN_NAMES}
     first_use = _first_uses(tree)
     choices: dict[str, set[str]] = {}
     booleans: set[str] = set()
@@ -685,7 +708,9 @@ def variables(text: str, profile: Profile = "current") -> tuple[TemplateVariable
     for test in tree.find_all((nodes.If, nodes.CondExpr, nodes.And, nodes.Or, nodes.Not)):
         booleans.update(_tested_names(test))
     found = []
-    for name in sorted(undeclared):
+    # Last, since it computes constant parts of the tree and puts their values in place.
+    undeclared = meta.find_undeclared_variables(tree)
+    for name in sorted(undeclared - {*PASSED_NAMES, *SPECIAL_TOKEN_NAMES}):
         context, line = first_use.get(name, ("load", 1))
         if context == "load":
             known = tuple(sorted(choices.get(name, ())))
