@@ -7,7 +7,7 @@ column and nothing else, so its bits depend on the segment and the term's key on
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Final
@@ -260,6 +260,22 @@ class Atoms:
         if self._text_columns is None:
             self._text_columns = TextColumns(self._columns, self._open())
         return self._text_columns
+
+    def fill(self, trees: Iterable[Node]) -> dict[str, bytes]:
+        """Find all text terms of the trees at every point; the bits that were not stored yet, by key, to be stored.
+
+        Stops early, with what it has, when the deadline passes.
+        """
+        terms = {key: term for tree in trees for key, term in atoms_of(tree).items()}
+        for key, term in terms.items():
+            if not self.is_complete(key):
+                try:
+                    self.flags(term)
+                except OutOfTime:
+                    break
+        fresh = {key: self._bits[key] for key in sorted(self.fresh)}
+        self.fresh.clear()
+        return fresh
 
     def is_complete(self, key: str) -> bool:
         """Whether the bits of the term are known for every point."""

@@ -36,6 +36,13 @@ _POINT_INTS: Final = (
 )  # fmt: skip
 _CHAT_FLAGS: Final = ("tools_known", "verify_available", "delivery_known", "audit_known", "delivery", "audit")
 _REASON_CODES: Final[Mapping[str | None, int]] = {None: 0, **{r: n for n, r in enumerate(FINISH_REASONS, start=1)}}
+_UNKNOWN_WITHOUT: Final = {
+    "tools_available": "tools_known",
+    "budget_low": "budget_known",
+    "mutated": "verify_available",
+    "verified_after_mutation": "verify_available",
+    "verify_failed": "verify_available",
+}
 _MAGIC: Final = b"ELC1"
 
 
@@ -277,6 +284,15 @@ class Columns:
     def size_in_memory(self) -> int:
         """Bytes that the unpacked columns take."""
         return sum(a.nbytes for a in {id(a): a for a in (*self._arrays.values(), *self._fields.values())}.values())
+
+
+def is_known(columns: Columns, field: str) -> Flags:
+    """At which points the history tells the value of a field; elsewhere it is only assumed (section 6)."""
+    if field == "finish_reason":
+        return np.asarray(columns.field("finish_reason") > 0, dtype=np.bool_)
+    if field in _UNKNOWN_WITHOUT:
+        return columns.field(_UNKNOWN_WITHOUT[field])
+    return np.ones(columns.points, dtype=np.bool_)
 
 
 def _unpacked(blob: bytes) -> tuple[dict[str, Any], dict[str, Column]]:

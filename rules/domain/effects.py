@@ -16,7 +16,7 @@ from typing import Any, Final, Literal
 import numpy as np
 
 from rules.domain.atoms import OutOfTime
-from rules.domain.columns import STRIPES, Columns
+from rules.domain.columns import STRIPES, is_known
 from rules.domain.comparing import NOWHERE, changes, place_of
 from rules.domain.context import Stage
 from rules.domain.language.tree import Node, fields_read
@@ -39,13 +39,6 @@ from rules.domain.settling import (
 PREVIEW_SECONDS: Final = 0.12
 _KEPT_MASKS: Final = 64
 _Z: Final = 1.96
-_UNKNOWN_WITHOUT: Final = {
-    "tools_available": "tools_known",
-    "budget_low": "budget_known",
-    "mutated": "verify_available",
-    "verified_after_mutation": "verify_available",
-    "verify_failed": "verify_available",
-}
 
 Zero = Literal["no-data", "not-evaluable", "zero"]
 
@@ -275,7 +268,7 @@ class LiveEffects:
                 sums["gone"] += int(np.count_nonzero(part.outcome[was] != at))
             for name, delta in changes(old, self.rules, part.outcome[:end], rules).items():
                 others[name] = others.get(name, 0) + delta
-            counts = self._points_of(stage, columns, segment)
+            counts = self._points_of(stage, segment)
             total += sum(counts)
             seen += sum(counts[:stripes])
             if stripes < STRIPES:
@@ -301,12 +294,13 @@ class LiveEffects:
             segments=tuple(parts),
         )
 
-    def _points_of(self, stage: Stage, columns: Columns, segment: int) -> list[int]:
+    def _points_of(self, stage: Stage, segment: int) -> list[int]:
         """How many points of the stage each stripe of a segment holds."""
         kept = self._stage_points.setdefault(f"{stage} {segment}", [])
         if not kept:
-            before = np.concatenate(([0], np.cumsum(columns.in_stage(stage))))
-            kept += np.diff(before[[0, *columns.stripes]]).tolist()
+            view = self.views[segment]
+            before = np.concatenate(([0], np.cumsum(view.at_stage(stage))))
+            kept += np.diff(before[[0, *view.columns.stripes]]).tolist()
         return kept
 
     def _kind_of_zero(self, rule: Rule, points: int, exact: bool) -> Zero | None:
@@ -314,18 +308,15 @@ class LiveEffects:
             return None
         if not points:
             return "no-data"
-        evaluable = any(some_point_is_known(view.columns, rule.tree, rule.stage) for view in self.views)
+        evaluable = any(some_point_is_known(view, rule.tree, rule.stage) for view in self.views)
         return "zero" if evaluable else "not-evaluable"
 
 
-def some_point_is_known(columns: Columns, tree: Node, stage: Stage) -> bool:
+def some_point_is_known(points: Points, tree: Node, stage: Stage) -> bool:
     """Whether at some point of the stage every field that the predicate reads is known."""
-    known = columns.in_stage(stage).copy()
+    known = points.at_stage(stage).copy()
     for name in fields_read(tree):
-        if name == "finish_reason":
-            known &= columns.field("finish_reason") > 0
-        elif name in _UNKNOWN_WITHOUT:
-            known &= columns.field(_UNKNOWN_WITHOUT[name])
+        known &= is_known(points.columns, name)
     return bool(known.any())
 
 

@@ -44,13 +44,15 @@ class Points:
     """Some points of a segment, as masks are worked out for them.
 
     `counters` holds the count of a code at each of these points; a code that is not in it is not fired by any rule of
-    the set, so its count is the recorded one.
+    the set, so its count is the recorded one. `scope` tells of each point of the segment whether it belongs to the
+    corpus; points outside are never candidates. A scope holds whole chats, since counters run through turns.
     """
 
     columns: Columns
     atoms: Atoms
     selection: Selection = field(default_factory=lambda: slice(None))
     counters: Mapping[str, Ints] | None = None
+    scope: Flags | None = None
 
     def __len__(self) -> int:
         if isinstance(self.selection, slice):
@@ -59,6 +61,11 @@ class Points:
 
     def field(self, name: str) -> Any:
         return self.columns.field(name)[self.selection]
+
+    def at_stage(self, stage: str) -> Flags:
+        """Which of the points are of the stage and in the scope."""
+        flags = self.columns.in_stage(stage)[self.selection]
+        return flags if self.scope is None else flags & self.scope[self.selection]
 
     def counter(self, code: str) -> Ints:
         if self.counters is not None and code in self.counters:
@@ -72,7 +79,7 @@ class Points:
         else:
             selection = self.selection[chosen]
         counters = None if self.counters is None else {code: c[chosen] for code, c in self.counters.items()}
-        return Points(self.columns, self.atoms, selection, counters)
+        return Points(self.columns, self.atoms, selection, counters, self.scope)
 
 
 # --- two values

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from rules.domain.columns import Columns
 from rules.domain.masks import Points
 from rules.domain.settling import NONE, Outcome, Places, Rule, candidates, codes_of, matched, settle
 
@@ -48,12 +47,13 @@ def replay_segment(points: Points, rules: Sequence[Rule]) -> SegmentResult:
     found = [candidates(rule, points, open_codes) for rule in rules]
     outcome = settle(columns, points, rules, found)
     matches = [matched(columns, points, rules, at, found[at], outcome) for at in range(len(rules))]
-    return SegmentResult(outcome, counts_of(columns, rules, outcome, matches))
+    return SegmentResult(outcome, counts_of(points, rules, outcome, matches))
 
 
-def counts_of(columns: Columns, rules: Sequence[Rule], outcome: Outcome, matches: Sequence[Places]) -> dict[str, Any]:
+def counts_of(points: Points, rules: Sequence[Rule], outcome: Outcome, matches: Sequence[Places]) -> dict[str, Any]:
     """What became of each rule, and of the recorded nudges where no rule fired."""
-    at_stage = {stage: int(np.count_nonzero(columns.in_stage(stage))) for stage in ("final", "round")}
+    columns = points.columns
+    at_stage = {stage: int(np.count_nonzero(points.at_stage(stage))) for stage in ("final", "round")}
     counts: dict[str, Any] = {"rules": {}, "recorded_only": {}, "points": at_stage}
     following = columns.field("next_nudge")
     for at, rule in enumerate(rules):
@@ -66,7 +66,10 @@ def counts_of(columns: Columns, rules: Sequence[Rule], outcome: Outcome, matches
         values = (at_stage[rule.stage], len(taken), len(fired), shadowed, len(taken) - len(fired) - shadowed,
                   reproduced, len(fired) - reproduced - new, new)  # fmt: skip
         counts["rules"][rule.code] = dict(zip(COUNTED, values, strict=True))
-    alone = np.bincount(following[(outcome == NONE) & (following > 0)], minlength=len(columns.codes) + 1).tolist()
+    is_alone = (outcome == NONE) & (following > 0)
+    if points.scope is not None:
+        is_alone &= points.scope
+    alone = np.bincount(following[is_alone], minlength=len(columns.codes) + 1).tolist()
     counts["recorded_only"] = {code: alone[n] for n, code in enumerate(columns.codes, start=1) if alone[n]}
     return counts
 
@@ -89,10 +92,12 @@ def unpack_outcome(blob: bytes) -> Outcome:
     return np.where(narrow == _NARROW_NONE, NONE, narrow.astype(np.uint16))
 
 
-def findings(columns: Columns, rules: Sequence[Rule], outcome: Outcome, *, after: int = -1) -> Iterator[Finding]:
+def findings(points: Points, rules: Sequence[Rule], outcome: Outcome, *, after: int = -1) -> Iterator[Finding]:
     """Points with a firing or a recorded nudge, in order, those behind `after` only."""
+    columns = points.columns
     following = columns.field("next_nudge")
-    places = np.flatnonzero((outcome != NONE) | (following > 0))
+    told = (outcome != NONE) | (following > 0)
+    places = np.flatnonzero(told if points.scope is None else told & points.scope)
     for place in places[np.searchsorted(places, after, side="right") :].tolist():
         fired, recorded = int(outcome[place]), int(following[place])
         code = None if fired == NONE else rules[fired].code

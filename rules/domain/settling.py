@@ -69,7 +69,7 @@ def candidates(rule: Rule, points: Points, open_codes: frozenset[str]) -> Candid
 
 def candidates_in(rule: Rule, points: Points, found: Bounds) -> Candidates:
     """The same from a predicate that has been evaluated at all of the points, which are a stretch of a segment."""
-    at_stage = points.columns.in_stage(rule.stage)[points.selection]
+    at_stage = points.at_stage(rule.stage)
     start = points.selection.indices(points.columns.points)[0] if isinstance(points.selection, slice) else 0
     places = np.flatnonzero(found.may & at_stage)
     sure = np.ones(len(places), dtype=np.bool_) if found.sure is found.may else found.sure[places]

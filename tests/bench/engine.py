@@ -1,8 +1,9 @@
-"""`python -m tests.bench engine [--conversations N] [--corpus DIR] [--keep DIR] [--json]`: the rule engine over columns.
+"""`python -m tests.bench engine [--conversations N] [--corpus DIR] [--keep DIR] [--json]`: the engine over columns.
 
-Times are medians of five in one process, in seconds of processor time where a number of points a second is told, since
-that is a promise per core and the machine may be shared; answers to edits are in real time. The ratios within one run are what counts (rule-engine.md sections 8 and 9).
-480 conversations of the generator are about 10,000 points, 4,750 about 100,000, and 50,000 are 1.05 million.
+Times are medians of five in one process. Where points a second are told they are per second of processor time, since
+that is a promise per core and the machine may be shared; answers to edits are in real time. The ratios within one run
+are what counts (rule-engine.md sections 8 and 9). 480 conversations of the generator are about 10,000 points, 4,750
+about 100,000, and 50,000 are 1.05 million.
 """
 
 from __future__ import annotations
@@ -73,9 +74,7 @@ def rule_of(code: str, stage: Any, cap: int, source: str) -> Rule:
     return Rule(code, stage, cap, tree)
 
 
-def median_of(
-    action: Callable[[], Any], rounds: int = ROUNDS, clock: Callable[[], float] = time.process_time
-) -> float:
+def median_of(action: Callable[[], Any], rounds: int = ROUNDS, clock: Callable[[], float] = time.process_time) -> float:
     """Seconds that the action takes, the median of some rounds."""
     times = []
     for _ in range(rounds):
@@ -178,7 +177,10 @@ def helper_rows(corpus: Corpus, spent: dict[str, float]) -> list[Row]:
             mask(tree, view)
         seconds = time.process_time() - started
         total += seconds
-        texts = sum(len(v.atoms.text_columns.texts.user if "user" in source else v.atoms.text_columns.texts.final) for v in views)
+        texts = sum(
+            len(v.atoms.text_columns.texts.user if "user" in source else v.atoms.text_columns.texts.final)
+            for v in views
+        )
         rows.append(Row(f"import: {source}", seconds / texts * 1e6, "us/text"))
     seconds = spent["record"] + spent["walk"] + spent["build"] + total
     derived = spent["walk"] + spent["build"] + total
@@ -278,7 +280,9 @@ def measure(corpus: Corpus) -> list[Row]:
         rows += scan_rows(views, rules, fast_time)
         rows += preview_rows(live, rules, points)
         goal = "<= 60 MB" if points > 900_000 else ""
-        rows.append(Row("memory above base, texts not counted", taken, "MB", goal=goal, missed=bool(goal) and taken > 60))
+        rows.append(
+            Row("memory above base, texts not counted", taken, "MB", goal=goal, missed=bool(goal) and taken > 60)
+        )
     return rows
 
 
@@ -289,7 +293,15 @@ def checked_counts(corpus: Corpus, views: Sequence[Points], rules: Sequence[Rule
         return []
     results = [replay_segment(view, rules).counts["rules"] for view in views]
     found = tuple(sum(counts[code]["fires"] for counts in results) for code in COUNTED)
-    return [Row("firings of eight rules that are known", sum(found), "firings", goal=str(sum(wanted)), missed=found != wanted)]
+    return [
+        Row(
+            "firings of eight rules that are known",
+            sum(found),
+            "firings",
+            goal=str(sum(wanted)),
+            missed=found != wanted,
+        )
+    ]
 
 
 def scan_rows(views: Sequence[Points], rules: Sequence[Rule], fast: float) -> list[Row]:
@@ -402,7 +414,17 @@ def run(argv: list[str]) -> int:
     rows = measure(corpus)
     if options.json:
         for row in rows:
-            print(json.dumps({"name": row.name, "value": row.value, "unit": row.unit, "baseline": row.baseline, "ratio": row.ratio}))
+            print(
+                json.dumps(
+                    {
+                        "name": row.name,
+                        "value": row.value,
+                        "unit": row.unit,
+                        "baseline": row.baseline,
+                        "ratio": row.ratio,
+                    }
+                )
+            )
     else:
         print(f"{corpus.conversations:,} conversations, {corpus.points:,} points, {len(corpus.segments)} segments")
         for row in rows:

@@ -123,9 +123,9 @@ def test_counts_equal_those_of_the_reference_replay():
             assert counts[status] == sum(d.fired == rule.code and d.status == status for d in decisions)
     alone = [d.recorded for d in decisions if d.status == "recorded_only"]
     assert result.counts["recorded_only"] == {code: alone.count(code) for code in CODES if code in alone}
-    found = list(findings(view.columns, rules, result.outcome))
+    found = list(findings(view, rules, result.outcome))
     assert [(f.code, f.recorded) for f in found] == [(d.fired, d.recorded) for d in decisions if d.status]
-    assert list(findings(view.columns, rules, result.outcome, after=found[4].point)) == found[5:]
+    assert list(findings(view, rules, result.outcome, after=found[4].point)) == found[5:]
 
 
 @pytest.mark.parametrize("highest", [0, 254, 255, 3000])
@@ -168,6 +168,21 @@ def test_near_misses_are_what_flipping_one_clause_alone_would_change(seed):
         missed = [n for n, ctx in enumerate(contexts) if flipped[n] and not plain(ctx, None)]
         assert clause.missed.tolist() == missed
         assert clause.matters == (flipped != [plain(ctx, None) for ctx in contexts])
+
+
+def test_points_outside_the_scope_of_a_corpus_count_nowhere():
+    rng = random.Random(33)
+    walks = [random_walk(rng) for _ in range(30)]
+    rules = random_rules(rng, later=False)
+    inside = [number % 3 > 0 for number in range(len(walks))]
+    [view] = views_of(walks)
+    scope = np.array([kept for walk, kept in zip(walks, inside, strict=True) for _ in walk.points])
+    [alone] = views_of([walk for walk, kept in zip(walks, inside, strict=True) if kept])
+    scoped = replace(view, scope=scope)
+    assert replay_segment(scoped, rules).counts == replay_segment(alone, rules).counts
+    edited = [*rules, Rule("NEW", "final", 1, tree_of("ctx.mutated || 'USER-01' in ctx.nudges"))]
+    ours, theirs = (LiveEffects([points], rules).effect(edited, "NEW") for points in (scoped, alone))
+    assert ours == replace(theirs, ms=ours.ms)
 
 
 def effect_of(walks, source, stage="final"):
