@@ -123,6 +123,13 @@ class Checkout:
         return build_wheel(self.wheels, name, version, {f"{name}.py": f"VERSION = {version!r}\n".encode()})
 
 
+with_and_without_uv = pytest.mark.parametrize(
+    "prepared",
+    [pytest.param("uv on the path", marks=needs_uv), pytest.param("uv by pip", marks=[needs_uv, needs_pip])],
+    indirect=True,
+)
+
+
 @pytest.fixture
 def checkout(tmp_path) -> Checkout:
     """A checkout with no uv on the PATH, and a host whose pip finds no wheels but those of the test."""
@@ -153,10 +160,10 @@ def checkout(tmp_path) -> Checkout:
     return found
 
 
-@pytest.fixture(params=[pytest.param("uv", marks=needs_uv), pytest.param("pip", marks=[needs_uv, needs_pip])])
+@pytest.fixture(params=[pytest.param("uv on the path", marks=needs_uv)])
 def prepared(request, checkout) -> Checkout:
-    """The checkout with uv on the PATH, and without it: then the host's pip installs it from a wheel."""
-    if request.param == "uv":
+    """The checkout with uv on the PATH, or without it: then the host's pip installs it from a wheel."""
+    if request.param == "uv on the path":
         uv = found_uv()
         assert uv is not None
         checkout.environment["PATH"] = f"{Path(uv).parent}:{checkout.environment['PATH']}"
@@ -175,6 +182,7 @@ def assert_one_sentence(done: subprocess.CompletedProcess[str], *words: str) -> 
         assert word in lines[0]
 
 
+@with_and_without_uv
 def test_first_command_sets_up_and_runs_inside(prepared):
     done = prepared.run("base", "--port", "8001", "a b")
     assert done.returncode == 0, done.stderr
@@ -187,6 +195,7 @@ def test_first_command_sets_up_and_runs_inside(prepared):
     assert done.stderr.startswith("Setting up .venv")
 
 
+@with_and_without_uv
 def test_second_command_changes_nothing(prepared):
     assert prepared.run().returncode == 0
     prepared.mark()
@@ -203,6 +212,7 @@ def test_changed_lock_is_installed_by_the_next_command(prepared):
     assert not prepared.is_marked()
 
 
+@with_and_without_uv
 def test_tests_add_to_what_is_there(prepared):
     assert prepared.run("base").returncode == 0
     prepared.mark()
@@ -271,6 +281,7 @@ def test_foreign_environment_without_the_packages_is_named(checkout, command, mo
     assert_one_sentence(bare, f"has no {module}", "requirements/")
 
 
+@with_and_without_uv
 def test_wrong_hash(prepared):
     prepared.lock("base", "eleanor_toy==1.0 --hash=sha256:" + "0" * 64 + "\n")
     assert_one_sentence(prepared.run(), "isn't the one pinned in eleanor_site/requirements/base.txt")
