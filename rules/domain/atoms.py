@@ -30,6 +30,8 @@ Selection = slice | npt.NDArray[np.int64]
 KERNEL_TEXTS: Final = 4_096
 HELPER_TEXTS: Final = 128
 """Texts between two looks at the clock, for Arrow's kernels and for the phrase functions, which are dear."""
+SHARED_TEXTS: Final = 32
+"""Texts on which all phrase functions are tried in turn; fewer than the helpers remember reduced."""
 
 _HELPERS: Final[Mapping[str, Callable[[str], bool]]] = {
     "is_go_ahead": phrases.is_go_ahead,
@@ -266,16 +268,46 @@ class Atoms:
 
         Stops early, with what it has, when the deadline passes.
         """
-        terms = {key: term for tree in trees for key, term in atoms_of(tree).items()}
-        for key, term in terms.items():
-            if not self.is_complete(key):
-                try:
+        terms = {key: term for tree in trees for key, term in atoms_of(tree).items() if not self.is_complete(key)}
+        try:
+            self._find_phrases({key: term for key, term in terms.items() if term.value in PHRASE_FUNCTIONS})
+            for key, term in terms.items():
+                if not self.is_complete(key):
                     self.flags(term)
-                except OutOfTime:
-                    break
+        except OutOfTime:
+            pass
         fresh = {key: self._bits[key] for key in sorted(self.fresh)}
         self.fresh.clear()
         return fresh
+
+    def _find_phrases(self, terms: Mapping[str, Node]) -> None:
+        """All phrase functions on a few texts at a time, since they share what each text is reduced to."""
+        fields: dict[str, list[str]] = {}
+        for key, term in terms.items():
+            fields.setdefault(_field_of(term), []).append(key)
+        for keys in fields.values():
+            # A field and its last paragraphs are numbered alike.
+            columns = {key: self.text_columns.column(_text_of(terms[key])) for key in keys}
+            size = columns[keys[0]].size
+            found = {key: self._partial_of(key, size) for key in keys}
+            for start in range(0, size, SHARED_TEXTS):
+                self._look_at_clock(start > 0)
+                part = slice(start, min(start + SHARED_TEXTS, size))
+                for key, known in found.items():
+                    if (known[part] == _UNKNOWN).any():
+                        known[part] = term_over(terms[key], columns[key].part(part))
+            for key, known in found.items():
+                self._complete(key, known, columns[key])
+
+    def _partial_of(self, key: str, size: int) -> npt.NDArray[np.int8]:
+        if key not in self._partial:
+            self._partial[key] = np.full(size, _UNKNOWN, dtype=np.int8)
+        return self._partial[key]
+
+    def _look_at_clock(self, has_begun: bool) -> None:
+        # Not before the first portion, so that whoever asks again and again gets on.
+        if has_begun and self.deadline is not None and time.monotonic() > self.deadline:
+            raise OutOfTime
 
     def is_complete(self, key: str) -> bool:
         """Whether the bits of the term are known for every point."""
@@ -292,15 +324,11 @@ class Atoms:
             bits = np.frombuffer(self._bits[key], dtype=np.uint8)
             return _unpacked(bits, self._columns.points, selection)
         column = self.text_columns.column(_text_of(term))
-        known = self._partial.get(key)
-        if known is None:
-            known = self._partial[key] = np.full(column.size, _UNKNOWN, dtype=np.int8)
+        known = self._partial_of(key, column.size)
         chosen = column.of[selection]
         portion = HELPER_TEXTS if term.value in PHRASE_FUNCTIONS else KERNEL_TEXTS
         for number, part in enumerate(_missing(known, chosen, portion)):
-            # Not before the first portion, so that whoever asks again and again gets on.
-            if number and self.deadline is not None and time.monotonic() > self.deadline:
-                raise OutOfTime
+            self._look_at_clock(number > 0)
             known[part] = term_over(term, column.part(part))
         found = known[chosen].view(np.bool_)
         if len(chosen) == self._columns.points or not (known == _UNKNOWN).any():
@@ -326,6 +354,13 @@ def _text_of(term: Node) -> Node:
         if is_text(node):
             return node
     raise ValueError("not a text term")
+
+
+def _field_of(term: Node) -> str:
+    text = _text_of(term)
+    while text.kind != "field":
+        text = text.children[0]
+    return str(text.value)
 
 
 def _unpacked(bits: npt.NDArray[np.uint8], count: int, selection: Selection) -> Flags:

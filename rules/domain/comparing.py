@@ -8,6 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from rules.domain.atoms import Flags
+from rules.domain.columns import Columns
 from rules.domain.settling import NONE, Outcome, Places, Rule
 
 NOWHERE: Final = NONE - 1
@@ -65,3 +67,16 @@ def translation(rules_before: Sequence[Rule], rules_after: Sequence[Rule]) -> Ou
     for at, rule in enumerate(rules_before):
         table[at] = places.get(rule.code, NOWHERE)
     return table
+
+
+def counterfactual(columns: Columns, before: Outcome, after: Outcome, table: Outcome) -> Flags:
+    """Points that follow, in their turn, one where the two outcomes differ: what the model would have said is unknown.
+
+    `table` is the `translation` of places in the first rule list to places in the second.
+    """
+    changed = np.flatnonzero(table[before] != after)
+    turns = columns.field("turn")
+    first = np.full(columns.turns, columns.points, dtype=np.int64)
+    np.minimum.at(first, turns[changed], changed)
+    flags: Flags = np.arange(columns.points) > first[turns]
+    return flags

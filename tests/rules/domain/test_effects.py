@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rules.domain.comparing import compare
+from rules.domain.comparing import compare, counterfactual, translation
 from rules.domain.effects import LiveEffects
 from rules.domain.language import check
 from rules.domain.near_misses import near_misses
@@ -78,7 +78,7 @@ def test_an_effect_is_the_difference_of_two_replays(seed, later):
         assert dict(effect.others) == {other: delta for other, delta in others.items() if delta}
 
 
-@settings(deadline=None, max_examples=20)
+@settings(deadline=None, max_examples=10)
 @given(st.integers(0, 10**9))
 def test_an_estimate_covers_whole_turns_and_becomes_exact(seed):
     rng = random.Random(seed)
@@ -183,6 +183,26 @@ def test_points_outside_the_scope_of_a_corpus_count_nowhere():
     edited = [*rules, Rule("NEW", "final", 1, tree_of("ctx.mutated || 'USER-01' in ctx.nudges"))]
     ours, theirs = (LiveEffects([points], rules).effect(edited, "NEW") for points in (scoped, alone))
     assert ours == replace(theirs, ms=ours.ms)
+
+
+def test_points_after_a_change_in_their_turn_are_counterfactual():
+    rng = random.Random(8)
+    walks = [random_walk(rng) for _ in range(20)]
+    before = [Rule("A", "final", 2, tree_of("ctx.mutated")), Rule("B", "round", 2, tree_of("true"))]
+    after = [Rule("B", "round", 2, tree_of("true")), Rule("A", "final", 1, tree_of("ctx.mutated"))]
+    [view] = views_of(walks)
+    old, new = (replay_segment(view, rules).outcome for rules in (before, after))
+    found = counterfactual(view.columns, old, new, translation(before, after))
+    expected, turn, changed = [], -1, False
+    for place, its_turn in enumerate(view.columns.field("turn").tolist()):
+        changed = changed and its_turn == turn
+        turn = its_turn
+        expected.append(changed)
+        fired_before, fired_after = ("AB"[old[place]] if old[place] != NONE else None,
+                                     "BA"[new[place]] if new[place] != NONE else None)  # fmt: skip
+        changed = changed or fired_before != fired_after
+    assert found.tolist() == expected
+    assert any(expected)
 
 
 def effect_of(walks, source, stage="final"):

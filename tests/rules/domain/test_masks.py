@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rules.domain.atoms import atoms_of
 from rules.domain.language import check
 from rules.domain.masks import bounds, mask
 from rules.domain.scalar import compile_scalar
@@ -23,7 +24,7 @@ def tree_of(source: str):
     return checked.tree
 
 
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=60)
 @given(st.integers(0, 10**9), st.sampled_from([1, 7, 65_536]))
 def test_columns_agree_with_the_scalar_evaluator(seed, limit):
     rng = random.Random(seed)
@@ -38,7 +39,7 @@ def test_columns_agree_with_the_scalar_evaluator(seed, limit):
         assert found == [compile_scalar(tree)(context) for context in contexts], source
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=100)
 @given(st.integers(0, 10**9))
 def test_open_counters_bound_the_predicate(seed):
     rng = random.Random(seed)
@@ -84,3 +85,17 @@ def test_cheap_conjuncts_spare_the_texts_of_the_other_points():
     assert view.atoms.fresh == set()
     mask(tree_of("ctx.final_text.contains('a')"), view)
     assert len(view.atoms.fresh) == 1
+
+
+def test_filling_finds_the_same_bits_as_asking_term_by_term():
+    walks = [random_walk(random.Random(seed)) for seed in range(30)]
+    trees = [tree_of(f"{name}({text})") for name in ("asks_user", "announces_action", "is_go_ahead")
+             for text in ("ctx.final_text", "last_paragraph(ctx.final_text)", "ctx.user_text")]  # fmt: skip
+    trees.append(tree_of("size(ctx.user_text) > 3 || ctx.final_text.contains('a')"))
+    [filled], [asked] = views_of(walks), views_of(walks)
+    bits = filled.atoms.fill(trees)
+    for tree in trees:
+        for key, term in atoms_of(tree).items():
+            assert list(mask(term, filled)) == list(mask(term, asked))
+            assert bits[key] == asked.atoms.packed(key)
+    assert filled.atoms.fill(trees) == {}
