@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 from chats.domain.base import BaseDataModel
 
 HEADER_PATTERN = r"^ELEANOR_SYSTEM\s*({.+})$"
-_HEADER = re.compile(r"\s*ELEANOR_SYSTEM\s*(\{.*\})\s*", re.DOTALL)
+_HEADER = re.compile(r"ELEANOR_SYSTEM\s*(\{.*)", re.DOTALL)
 
 
 class SessionResourceSettings(BaseDataModel):
@@ -40,11 +40,12 @@ class EleanorFrameworkHeader(BaseDataModel):
 
     @staticmethod
     def from_header(header: str) -> EleanorFrameworkHeader:
-        """Read the content of a system message.
+        """Read the content of a system message; outer white space doesn't count.
 
-        Raises ValueError when the text is no header, and its subclass ValidationError when the JSON in it is wrong.
+        Raises ValueError when the text is no header, and its subclass ValidationError when the JSON in it is wrong,
+        goes on after the object, or does not fit.
         """
-        found = _HEADER.fullmatch(header)
+        found = _HEADER.fullmatch(header.strip())
         if found is None:
             raise ValueError("not an Eleanor header: expected ELEANOR_SYSTEM and one JSON object")
         return EleanorFrameworkHeader.model_validate_json(found.group(1))
