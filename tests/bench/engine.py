@@ -26,7 +26,6 @@ import numpy as np
 from chats.domain.exchange import from_json
 from rules.domain import phrases, scalar
 from rules.domain.atoms import Atoms
-from rules.domain.catalogue import default_rule_texts
 from rules.domain.columns import Columns, Segment, SegmentBuilder
 from rules.domain.effects import PREVIEW_SECONDS, LiveEffects
 from rules.domain.language import check
@@ -37,6 +36,7 @@ from rules.domain.settling import Rule, candidates, codes_of, settle_by_walk, se
 from rules.domain.texts import open_texts
 from rules.domain.tools import ToolCatalogue
 from rules.domain.turns import NO_DEFAULTS, Walk, walk
+from tests.golden._columns import engine_rules
 from tests.golden.corpus import COUNTED, KNOWN_FIRINGS, KNOWN_SEED, USER_RULE
 from tests.rules.domain.corpora import corpus_maker
 
@@ -56,16 +56,6 @@ class Row:
     ratio: float | None = None
     goal: str = ""
     missed: bool = False
-
-
-def engine_rules() -> list[Rule]:
-    """The eleven default rules, with the user rule of the benchmark after the last of the final stage."""
-    rules = []
-    for text in default_rule_texts():
-        rules.append(rule_of(text.code, text.stage, text.max_nudges, text.expression))
-        if text.code == "EAI-GOV-08":
-            rules.append(rule_of("USER-01", "final", 1, USER_RULE))
-    return rules
 
 
 def rule_of(code: str, stage: Any, cap: int, source: str) -> Rule:
@@ -243,7 +233,7 @@ def replay(views: Sequence[Points], rules: Sequence[Rule], settle: Callable[...,
 
 
 def measure(corpus: Corpus) -> list[Row]:
-    rules = engine_rules()
+    rules = engine_rules(USER_RULE)
     points = corpus.points
     rows = list(corpus.rows)
     few = sum(len(w.points) for w in corpus.first)
