@@ -1,10 +1,13 @@
 """The real settings with what makes tests fast or strict."""
 
+import atexit
 import os
+import shutil
 import tempfile
-from pathlib import Path
 
-os.environ.setdefault("ELEANOR_VAR", str(Path(tempfile.gettempdir()) / f"eleanor-tests-{os.getpid()}"))
+if "ELEANOR_VAR" not in os.environ:
+    os.environ["ELEANOR_VAR"] = tempfile.mkdtemp(prefix="eleanor-tests-")
+    atexit.register(shutil.rmtree, os.environ["ELEANOR_VAR"], ignore_errors=True)
 
 from eleanor_site.settings import *  # noqa: F403
 
