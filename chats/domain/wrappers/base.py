@@ -615,6 +615,7 @@ class _Fillable:
         self.values = text.values
         self._inserts = inserts
         plain = [piece for piece in text.values if isinstance(piece, str)]
+        self._marked = [isinstance(piece, str) and _MARKERS.search(piece) is not None for piece in text.values]
         self._has_name = any(_NAME in piece for piece in plain)
         self._has_params = any(_PARAMS in piece for piece in plain)
 
@@ -629,7 +630,10 @@ class _Fillable:
 
     def _filled(self, contents: Mapping[str, str]) -> list[Piece]:
         fill = _inserted if self._inserts else _replaced
-        return [fill(piece, contents) if isinstance(piece, str) else piece for piece in self.values]
+        return [
+            fill(str(piece), contents) if is_marked else piece
+            for piece, is_marked in zip(self.values, self._marked, strict=True)
+        ]
 
 
 _NAME = "{{functionName}}"
@@ -646,6 +650,8 @@ def _replaced(text: str, contents: Mapping[str, str]) -> str:
 
 def _inserted(text: str, contents: Mapping[str, str]) -> str:
     """All markers at once; the contents stay as they are."""
+    if text in contents:
+        return contents[text]
     return _MARKERS.sub(lambda found: contents.get(found[0], found[0]), text)
 
 

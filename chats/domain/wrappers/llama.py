@@ -149,6 +149,10 @@ class Llama3_1ChatWrapper(Llama3ChatWrapper):
     options_model = Llama31Options
     shown_options = ("cutting_knowledge_date", "today_date", "no_tool_instructions")
 
+    def _prepare(self) -> None:
+        super()._prepare()
+        self._kept_preamble: SystemItem | None = None
+
     @classmethod
     def default_settings(cls, options: Any) -> ChatWrapperSettings:
         return _LLAMA_3_1
@@ -196,10 +200,9 @@ class Llama3_1ChatWrapper(Llama3ChatWrapper):
             text = LlamaText(special(str(text)))
         if not text:
             return None
-        kept = getattr(self, "_kept_preamble", None)
-        if not isinstance(kept, SystemItem) or kept.text != text:
-            kept = self._kept_preamble = SystemItem(text)
-        return kept
+        if self._kept_preamble is None or self._kept_preamble.text != text:
+            self._kept_preamble = SystemItem(text)
+        return self._kept_preamble
 
     def _preamble(self) -> list[Piece]:
         options: Any = self.options
