@@ -12,7 +12,8 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, BinaryIO, Final, cast
 
@@ -75,8 +76,10 @@ class _KeptOpen:
 class CountedStream(io.RawIOBase):
     """A decompressing stream that stops at the byte limit and at the ratio limit."""
 
-    def __init__(self, inner: BinaryIO, compressed: int, limits: Limits) -> None:
+    def __init__(self, inner: BinaryIO, compressed: int, limits: Limits, outer: BinaryIO | None = None) -> None:
+        """`outer` is what `inner` reads from, where closing that is left to us."""
         self._inner = inner
+        self._outer = outer
         self._limits = limits
         self._ratio_bytes = max(compressed, 1) * limits.ratio
         self._read = 0
@@ -98,6 +101,8 @@ class CountedStream(io.RawIOBase):
     def close(self) -> None:
         if not self.closed:
             self._inner.close()
+            if self._outer is not None:
+                self._outer.close()
         super().close()
 
 
@@ -132,7 +137,8 @@ def unpacked(source: ByteSource, limits: Limits) -> tuple[ByteSource, tuple[str,
 
 def _layer(outer: ByteSource, opener: Callable[[BinaryIO], BinaryIO], limits: Limits) -> ByteSource:
     def reopen() -> BinaryIO:
-        return io.BufferedReader(CountedStream(opener(outer.open()), outer.size, limits), 1 << 16)
+        file = outer.open()
+        return io.BufferedReader(CountedStream(opener(file), outer.size, limits, file), 1 << 16)
 
     return ByteSource(reopen, outer.size, outer.member)
 
@@ -153,22 +159,28 @@ def _open_zstd(file: BinaryIO) -> BinaryIO:
 class Archive:
     """The members of a zip that may be read, in their order, and what was refused or passed over."""
 
-    members: list[ByteSource]
-    refused: list[Problem]
-    passed_over: int
+    members: list[ByteSource] = field(default_factory=list)
+    refused: list[Problem] = field(default_factory=list)
+    passed_over: int = 0
 
 
-def open_archive(source: ByteSource, limits: Limits) -> Archive:
-    """Look through a zip without unpacking anything.
+@contextmanager
+def open_archive(source: ByteSource, limits: Limits) -> Iterator[Archive]:
+    """A zip, looked through without unpacking anything.
 
     Declared sizes are added up first; real sizes are counted while reading. Raises LimitPassed for too many members,
     too many bytes or too high a ratio, and ReadingProblem for an archive that can't be read.
     """
-    file = source.open()
-    try:
-        archive = zipfile.ZipFile(file)
-    except DAMAGED as error:
-        raise ReadingProblem("damaged_archive", reason=str(error)) from error
+    with source.open() as under:
+        try:
+            file = zipfile.ZipFile(under)
+        except DAMAGED as error:
+            raise ReadingProblem("damaged_archive", reason=str(error)) from error
+        with file:
+            yield _looked_through(file, source, limits)
+
+
+def _looked_through(archive: zipfile.ZipFile, source: ByteSource, limits: Limits) -> Archive:
     infos = archive.infolist()
     if len(infos) > limits.members:
         raise LimitPassed("members", limits.members)
@@ -177,7 +189,7 @@ def open_archive(source: ByteSource, limits: Limits) -> Archive:
         raise LimitPassed("upload_bytes", limits.upload_bytes)
     if total > max(source.size, 1) * limits.ratio:
         raise LimitPassed("ratio", limits.ratio)
-    found = Archive([], [], 0)
+    found = Archive()
     for info in infos:
         place = Place(member=info.filename)
         if not _is_safe(info):

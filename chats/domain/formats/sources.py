@@ -74,29 +74,33 @@ class Source:
     def detection(self) -> Detection:
         """Format and container, judged by content. In an archive the first member that holds conversations counts."""
         container: tuple[str, ...] = ()
-        problem: Problem | None = None
         try:
             source, container = unpacked(source_of(self._upload), self.options.limits)
-            if not is_zip(first_bytes(source)):
-                document = self._document(source, ImportReport())
-                return Detection(self._format_of(document).id, (*container, *_shape(document)))
-            container = (*container, "zip")
-            archive = open_archive(source, self.options.limits)
-            if _is_eval(archive):
-                return Detection(inspect_log.FORMAT, container)
-            for member in archive.members:
-                try:
-                    inner, layers = unpacked(member, self.options.limits)
-                    document = self._document(inner, ImportReport())
-                    return Detection(self._format_of(document).id, (*container, *layers, *_shape(document)))
-                except ReadingProblem as found:
-                    problem = problem or found.at(Place(member=member.member))
-                except DAMAGED as error:
-                    problem = problem or Problem("damaged_archive", Place(member=member.member), {"reason": str(error)})
+            if is_zip(first_bytes(source)):
+                container = (*container, "zip")
+                with open_archive(source, self.options.limits) as archive:
+                    return self._detected_in(archive, container)
+            document = self._document(source, ImportReport())
+            return Detection(self._format_of(document).id, (*container, *_shape(document)))
         except ReadingProblem as found:
-            problem = found.at(Place())
+            return Detection(None, container, found.at(Place()))
         except DAMAGED as error:
-            problem = Problem("damaged_archive", Place(), {"reason": str(error)})
+            return Detection(None, container, Problem("damaged_archive", Place(), {"reason": str(error)}))
+
+    def _detected_in(self, archive: Archive, container: tuple[str, ...]) -> Detection:
+        if _is_eval(archive):
+            return Detection(inspect_log.FORMAT, container)
+        problem: Problem | None = None
+        for member in archive.members:
+            place = Place(member=member.member)
+            try:
+                inner, layers = unpacked(member, self.options.limits)
+                document = self._document(inner, ImportReport())
+                return Detection(self._format_of(document).id, (*container, *layers, *_shape(document)))
+            except ReadingProblem as found:
+                problem = problem or found.at(place)
+            except DAMAGED as error:
+                problem = problem or Problem("damaged_archive", place, {"reason": str(error)})
         return Detection(None, container, problem)
 
     @property
@@ -143,17 +147,15 @@ class Source:
     def _items(self) -> Iterator[Located]:
         try:
             source, _ = unpacked(source_of(self._upload), self.options.limits)
-            if not is_zip(first_bytes(source)):
+            if is_zip(first_bytes(source)):
+                with open_archive(source, self.options.limits) as archive:
+                    yield from self._read_archive(archive)
+            else:
                 yield from self._read(source)
-                return
-            archive = open_archive(source, self.options.limits)
         except ReadingProblem as found:
             yield _located(found.at(Place()))
-            return
         except DAMAGED as error:
             yield _located(Problem("damaged_archive", Place(), {"reason": str(error)}))
-            return
-        yield from self._read_archive(archive)
 
     def _read_archive(self, archive: Archive) -> Iterator[Located]:
         self.report.members_passed_over += archive.passed_over
