@@ -28,7 +28,7 @@ from chats.domain.history_items import (
 from chats.domain.js_json import ABSENT, js_trim, json_dumps, parse_json, replace_marker
 from chats.domain.llama_text import LlamaText, SpecialToken, TextInput
 from chats.domain.output_parsing.params_schema import check_params
-from chats.domain.output_parsing.segments import SegmentStream, StreamEvent
+from chats.domain.output_parsing.segments import SegmentStream, StreamEvent, merged_events
 from chats.domain.output_parsing.start_texts import StartTexts
 from chats.domain.output_parsing.triggers import HeldTokens, TriggerDetector
 from chats.domain.output_parsing.vocabulary import (
@@ -38,6 +38,8 @@ from chats.domain.output_parsing.vocabulary import (
     described,
     plain_text,
 )
+from chats.domain.wrapper_settings import ParallelismSettings, ThoughtSegment
+from chats.domain.wrappers.base import ChatWrapper, ContextState, NoPrefixTrigger, PrefixTrigger
 
 _PARAMS_END = "\n" * 4
 
@@ -89,6 +91,9 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
+# Where generation goes on: ordinary text, or calls: first finding out whether it's one, or with a name.
+_Mode = Literal["text", "disengage", "name"]
+_Trigger = PrefixTrigger | NoPrefixTrigger
 _Steps = Generator[None, Token, "Generated | None"]
 
 
@@ -101,7 +106,7 @@ class Generation:
 
     def __init__(
         self,
-        wrapper: Any,
+        wrapper: ChatWrapper,
         history: Sequence[HistoryItem],
         functions: Functions | None = None,
         document_params: bool = True,
@@ -130,7 +135,7 @@ class Generation:
             response,
             self._options.budgets_include_response,
             now,
-            self._emit,
+            self._events.append,
         )
         self._held = HeldTokens()
         self._pending: list[Token] = []
@@ -142,7 +147,6 @@ class Generation:
         self._detect_calls = True
         self._rerenders = TriggerDetector()
         self._space_locks: list[int] = []
-        self._state: Any = None
         self._window: list[Token] = []
         self._prefix_tokens: list[Token] = []
         self._generated = 0
@@ -153,6 +157,7 @@ class Generation:
         self.contexts: list[LlamaText] = []
         self.consumed = 0
         self.result: Generated | None = None
+        self._state = ContextState(LlamaText(), ())
         self._steps = self._run(response)
         self._advance(None)
 
@@ -172,7 +177,8 @@ class Generation:
                 break
             self.consumed += 1
             self._advance(token)
-        events, self._events = self._events, []
+        events = merged_events(self._events)
+        self._events.clear()
         return events
 
     def history(self) -> list[HistoryItem]:
@@ -192,14 +198,6 @@ class Generation:
         except StopIteration as stop:
             self.result = stop.value
 
-    def _emit(self, event: StreamEvent) -> None:
-        last = self._events[-1] if self._events else None
-        mergeable = last is not None and last.segment == event.segment and not last.end
-        if last is not None and mergeable and not event.start and not event.end:
-            last.text += event.text
-        elif event.text or event.start or event.end:
-            self._events.append(event)
-
     # The loop of the original, one token at a time.
 
     def _run(self, response: Sequence[ResponseEntry]) -> _Steps:
@@ -214,7 +212,7 @@ class Generation:
             first = False
             for trigger in self._state.stop_generation_triggers:
                 self._stops.add(self._vocabulary.tokenize(trigger))
-            mode: Literal["text", "disengage", "name"] = "text"
+            mode: _Mode = "text"
             if self._generated == 0:
                 self._start_texts.add(self._tokenized(self._state.ignore_start_text))
                 mode = self._initial_mode()
@@ -237,6 +235,9 @@ class Generation:
         while True:
             token = yield
             self._generated += 1
+            if self._is_ordinary(token):
+                self._segments.feed((token,))
+                continue
             position = self._held.add(token)
             self._wait_on_space(token, position)
             if self._detect_calls:
@@ -261,6 +262,23 @@ class Generation:
             if self._close_spent_segments():
                 self._held.clear()
                 return None
+
+    def _is_ordinary(self, token: Token) -> bool:
+        """Whether the token can't be part of anything but text, so that nothing has to be waited for."""
+        options = self._options
+        return (
+            self._released
+            and isinstance(token, str)
+            and not options.trim_end
+            and options.max_tokens is None
+            and not options.budgets
+            and not self._pending
+            and self._held.is_empty
+            and self._stops.ignores(token)
+            and self._own_stops.ignores(token)
+            and self._rerenders.ignores(token)
+            and (not self._detect_calls or self._call_starts.ignores(token))
+        )
 
     def _record_stops(self, token: Token, position: int) -> None:
         self._rerenders.record(token, position)
@@ -327,11 +345,13 @@ class Generation:
     # Rendering and contexts.
 
     def _load_context(self, render_again: bool) -> None:
-        entries = self._segments.entries()
+        # Only the end of an answer decides how it goes on; all of it is rendered when contexts are asked for.
+        record = self._options.record_contexts
+        entries = self._segments.entries() if record else self._segments.last_entry()
         history = with_response(self._history, entries)
         state = self._wrapper.generate_context_state(history, self._functions or None, self._document_params)
         self._state = state
-        if self._options.record_contexts:
+        if record:
             self._window = self._vocabulary.tokenize(state.context_text)
         if not render_again:
             return
@@ -381,7 +401,7 @@ class Generation:
             return False
         return thought.printed_prefix is None or thought.open_on_response_start is True
 
-    def _thought_settings(self) -> Any:
+    def _thought_settings(self) -> ThoughtSegment | None:
         return self._settings.segments.thought if self._settings.segments else None
 
     def _close_response_item(self) -> None:
@@ -401,7 +421,7 @@ class Generation:
 
     # Prefix triggers.
 
-    def _read_prefix(self, mode: Any) -> Generator[None, Token, tuple[Generated | None, Any]]:
+    def _read_prefix(self, mode: _Mode) -> Generator[None, Token, tuple[Generated | None, _Mode]]:
         """Read the tokens that say what the next part of the answer is."""
         detectors = self._prefix_detectors()
         read: list[Token] = []
@@ -431,8 +451,8 @@ class Generation:
             return None, self._enter(otherwise, otherwise.inject, mode)
         return None, mode
 
-    def _prefix_detectors(self) -> list[tuple[TriggerDetector, Any, LlamaText | None]]:
-        detectors: list[tuple[TriggerDetector, Any, LlamaText | None]] = []
+    def _prefix_detectors(self) -> list[tuple[TriggerDetector, PrefixTrigger, LlamaText | None]]:
+        detectors: list[tuple[TriggerDetector, PrefixTrigger, LlamaText | None]] = []
         for trigger in self._state.prefix_triggers or ():
             if not self._is_possible(trigger):
                 continue
@@ -442,18 +462,16 @@ class Generation:
                 detectors.append((TriggerDetector(self._tokenized(whole)), trigger, None))
         return detectors
 
-    def _is_possible(self, trigger: Any) -> bool:
+    def _is_possible(self, trigger: _Trigger) -> bool:
         if trigger.type == "functionCall":
             return bool(self._functions)
-        if trigger.type == "segment":
-            kind = trigger.segment_type
-            return kind in self._segments.stack or not self._is_spent(kind)
-        return True
+        kind = trigger.segment_type
+        return kind is None or kind in self._segments.stack or not self._is_spent(kind)
 
-    def _enter(self, trigger: Any, inject: LlamaText | None, mode: Any) -> Any:
+    def _enter(self, trigger: _Trigger, inject: LlamaText | None, mode: _Mode) -> _Mode:
         if inject is not None:
             self._prefix_tokens += self._vocabulary.tokenize(inject)
-        if trigger.type == "segment":
+        if trigger.segment_type is not None:
             self._segments.open(trigger.segment_type)
         return "name" if trigger.type == "functionCall" else mode
 
@@ -470,7 +488,7 @@ class Generation:
         prefixes = [call.prefix, *(call.prefix_alternate_matches or ())]
         return [self._vocabulary.tokenize([section, prefix]) for section in sections for prefix in prefixes]
 
-    def _initial_mode(self) -> Literal["text", "disengage", "name"]:
+    def _initial_mode(self) -> _Mode:
         start = self._state.function_call
         if not self._functions or start is None or not start.initially_engaged:
             return "text"
@@ -595,7 +613,7 @@ class Generation:
         self._calls.append(GeneratedCall(name, params, raw))
         return None
 
-    def _read_section_end(self, parallelism: Any) -> _Steps:
+    def _read_section_end(self, parallelism: ParallelismSettings) -> _Steps:
         """Read what follows a call; returns None if another call follows."""
         suffix: TextInput = parallelism.call.section_suffix or ""
         result_prefix: TextInput = (parallelism.result.section_prefix if parallelism.result else None) or ""
@@ -630,7 +648,8 @@ class Generation:
 
     def _read_disengagement(self) -> Generator[None, Token, tuple[Generated | None, bool]]:
         """Find out whether the model calls a function or answers; true if it calls one."""
-        answers = TriggerDetector(self._tokenized(self._state.function_call.disengage_initially_engaged))
+        start = self._state.function_call
+        answers = TriggerDetector(self._tokenized(start.disengage_initially_engaged if start else ()))
         prefix_tokens = self._vocabulary.tokenize(self._settings.functions.call.prefix)
         prefix = TriggerDetector([prefix_tokens])
         read: list[Token] = []

@@ -24,6 +24,25 @@ class StreamEvent:
     end: bool = False
 
 
+def merged_events(events: Iterable[StreamEvent]) -> list[StreamEvent]:
+    """The events with neighbouring texts of one segment joined, and without those that say nothing."""
+    merged: list[StreamEvent] = []
+    texts: list[str] = []
+    for event in events:
+        last = merged[-1] if merged else None
+        marked = event.start or event.end
+        if last is not None and last.segment == event.segment and not last.end and not marked:
+            texts.append(event.text)
+        elif event.text or marked:
+            if last is not None:
+                last.text = "".join(texts)
+            merged.append(StreamEvent(event.segment, "", event.start, event.end))
+            texts = [event.text]
+    if merged:
+        merged[-1].text = "".join(texts)
+    return merged
+
+
 @dataclass
 class _Run:
     """A stretch of the answer: ordinary text if `segment` is None."""
@@ -89,6 +108,9 @@ class SegmentStream:
             if part is not None:
                 prefix, suffix = part.printed_prefix, part.suffix
                 self._tags[kind] = _Tags(prefix, suffix, detector(prefix), detector(suffix))
+        pairs = [(tags.opens, tags.closes) for tags in self._tags.values()]
+        every = [self._close_all, *[detector for pair in pairs for detector in pair]]
+        self._all_detectors = [detector for detector in every if detector is not None]
 
     @property
     def stack(self) -> list[SegmentType]:
@@ -105,7 +127,10 @@ class SegmentStream:
 
     def feed(self, tokens: Iterable[Token]) -> None:
         for token in tokens:
-            self._feed_token(token, syntax_only=False)
+            if self._held.is_empty and all(detector.ignores(token) for detector in self._all_detectors):
+                self._push([token])
+            else:
+                self._feed_token(token, syntax_only=False)
 
     def feed_syntax(self, tokens: Iterable[Token]) -> None:
         """Let tokens that aren't part of the answer complete tags that have begun already."""
@@ -143,13 +168,17 @@ class SegmentStream:
 
     def entries(self, trim_end: bool = False) -> list[str | Segment]:
         """Text and segments so far, in order; `trim_end` strips the last one's end (not of an open segment)."""
-        out: list[str | Segment] = []
-        for index, run in enumerate(self._runs):
-            text = plain_text(run.tokens)
-            if trim_end and index == len(self._runs) - 1 and (run.segment is None or run.ended):
-                text = text.rstrip(JS_WHITESPACE)
-            out.append(text if run.segment is None else self._parsed(run, run.segment, text))
-        return out
+        return [self._entry(run, trim_end and run is self._runs[-1]) for run in self._runs]
+
+    def last_entry(self) -> list[str | Segment]:
+        """The last one of the entries, if there is any."""
+        return [self._entry(run, False) for run in self._runs[-1:]]
+
+    def _entry(self, run: _Run, trim_end: bool) -> str | Segment:
+        text = plain_text(run.tokens)
+        if trim_end and (run.segment is None or run.ended):
+            text = text.rstrip(JS_WHITESPACE)
+        return text if run.segment is None else self._parsed(run, run.segment, text)
 
     def _parsed(self, run: _Run, kind: SegmentType, text: str) -> Segment:
         tags = self._tags.get(kind)
@@ -243,15 +272,11 @@ class SegmentStream:
         self._emit(StreamEvent(kind, plain_text(tokens), start=begins and kind is not None))
 
     def _release(self) -> list[Token]:
-        return self._held.release(*self._detectors())
-
-    def _detectors(self) -> list[TriggerDetector | None]:
-        pairs = [(tags.opens, tags.closes) for tags in self._tags.values()]
-        return [self._close_all, *[detector for pair in pairs for detector in pair]]
+        return self._held.release(*self._all_detectors)
 
     def _forget(self, except_for: TriggerDetector | None) -> None:
-        for detector in self._detectors():
-            if detector is not None and detector is not except_for:
+        for detector in self._all_detectors:
+            if detector is not except_for:
                 detector.forget_progress()
                 detector.forget_found()
 

@@ -66,6 +66,10 @@ class TriggerDetector:
     def has_triggers(self) -> bool:
         return bool(self._root.following)
 
+    def ignores(self, token: Token) -> bool:
+        """Whether recording the token would change nothing and nothing is found or in progress."""
+        return not self._active and not self._found and token not in self._root.following
+
     @property
     def in_progress(self) -> bool:
         return bool(self._active)
@@ -121,6 +125,10 @@ class HeldTokens:
     @property
     def tokens(self) -> list[Token]:
         return list(self._tokens)
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._tokens
 
     def add(self, token: Token) -> int:
         self._tokens.append(token)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from chats.domain.history_items import SEGMENT_TYPES, FunctionCall, Functions, ResponseEntry, Segment, SegmentType
@@ -46,8 +46,13 @@ class _Draft:
     segment: SegmentType | None
     start: int
     end: int
-    text: str = ""
+    # Joined once, since a text may come in very many parts.
+    texts: list[str] = field(default_factory=list)
     ended: bool = False
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
 
 
 @dataclass(frozen=True)
@@ -61,8 +66,9 @@ class _FoundCall:
 def parse_output(text: str, settings: ChatWrapperSettings, functions: Functions | None = None) -> list[ParsedEntry]:
     """The entries of an answer in order, covering the whole text.
 
-    `functions` restricts calls to these names; None accepts any name, an empty map looks for no calls. What only looks
-    like a call stays text. Params that were absent come back as the placeholder that stands for them, if there is one.
+    `functions` restricts calls to these names, and finds them outside of a section of calls, too; None accepts any
+    name, an empty map looks for no calls. What only looks like a call stays text. Params that were absent come back as
+    the placeholder that stands for them, if there is one.
     The time grows with the length of the text only, whatever it says.
     """
     segmenter = _Segmenter(settings)
@@ -139,7 +145,7 @@ class _Segmenter:
             after_call = bool(self._entries) and last is None
             last = _Draft(self._stack[-1] if after_call and self._stack else None, start, end)
             self._entries.append(last)
-        last.text += text
+        last.texts.append(text)
         last.end = end
 
     def _read_tag(self, tag: str, start: int, end: int) -> None:
@@ -195,6 +201,9 @@ class _CallSyntax:
             sections = [str(section) for section in (parallelism.call.section_prefix, *alternates)]
             between = str(parallelism.call.between_calls or "")
             self.section_suffix = str(parallelism.call.section_suffix or "")
+        if functions is not None:
+            # A call with a known name is one even without the start of its section.
+            sections.append("")
         self.starts = _any_of([section + prefix for section in sections for prefix in prefixes])
         self.next_starts = _any_of([between + prefix for prefix in prefixes])
         # Reading JSON that breaks off costs time for nothing; a text may cost a few times its length in all.
@@ -231,7 +240,8 @@ class _CallSyntax:
         suffix = _named(str(self._call.suffix), name)
         params, end = ABSENT, position
         found = self._read_suffix(suffix, position) if suffix or position == len(self._text) else None
-        if found is None:
+        # Without params nothing but the whole end tells a call from one that was never finished.
+        if found is None or not found[1]:
             read = self._read_json(position)
             if read is None:
                 return None
@@ -275,7 +285,8 @@ class _CallSyntax:
         except json.JSONDecodeError as error:
             # An unterminated string was read to the end of the text, though it's reported where it starts.
             reached = len(self._text) if error.msg.startswith("Unterminated") else error.pos
-            self._budget -= reached - start
+            # The error counts the lines before it.
+            self._budget -= reached - start + start // 64
         except (ValueError, RecursionError):
             self._budget -= len(self._text) - start
         return None
