@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -32,6 +33,21 @@ class OutOfTime(Exception):
     def __init__(self, failure: TemplateFailure) -> None:
         super().__init__(failure.limit or failure.message)
         self.failure = failure
+
+
+def within(render: Render, seconds: float, clock: Callable[[], float] = time.monotonic) -> Render:
+    """The renderer for this many seconds from now on in all; after that it refuses, as if a render took too long.
+
+    A wrapper or a trial takes some hundred renders, and each may just stay within the bounds of a single one.
+    """
+    deadline = clock() + seconds
+
+    def bounded(request: RenderRequest) -> Rendered | TemplateFailure:
+        if clock() >= deadline:
+            return TemplateFailure("limit", "LimitExceeded", "", limit="time")
+        return render(request)
+
+    return bounded
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from chats.domain.wrapper_settings import OpenedOnStart
 from chats.domain.wrappers import build_wrapper
 from chats.domain.wrappers.base import InvalidWrapper
 from chats.domain.wrappers.jinja import JinjaOptions, JinjaTemplateChatWrapper
-from chats.domain.wrappers.jinja_rendering import OutOfTime
+from chats.domain.wrappers.jinja_rendering import OutOfTime, within
 from chats.domain.wrappers.template_trial import JinjaTrial
 
 CHATML = (
@@ -151,3 +151,17 @@ def test_a_template_of_its_own_kind_is_kept() -> None:
         "jinjaTemplate",
         ["template_equals_none", "template_kept"],
     )
+
+
+def test_all_renders_together_have_a_limit() -> None:
+    now = [0.0]
+    rendered = []
+
+    def render(request: RenderRequest) -> Rendered | TemplateFailure:
+        now[0] += 1
+        rendered.append(request)
+        return render_or_explain(request)
+
+    with pytest.raises(OutOfTime):
+        JinjaTemplateChatWrapper(JinjaOptions(template=CHATML), within(render, 3, lambda: now[0]))
+    assert len(rendered) == 3
