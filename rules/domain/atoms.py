@@ -245,7 +245,7 @@ class Atoms:
     """The bits of text terms over one segment, found as they are asked for.
 
     Results are kept per distinct text until all are known, and then as one bit a point. `fresh` names the terms whose
-    bits were completed here and are not stored yet.
+    bits were completed here and are not stored yet. Threads may share it: at worst they find the same bits twice.
     """
 
     def __init__(self, columns: Columns, texts: Callable[[], Texts], stored: Mapping[str, bytes] | None = None) -> None:
@@ -255,7 +255,6 @@ class Atoms:
         self._bits: dict[str, bytes] = dict(stored or {})
         self._partial: dict[str, npt.NDArray[np.int8]] = {}
         self.fresh: set[str] = set()
-        self.deadline: float | None = None
 
     @property
     def text_columns(self) -> TextColumns:
@@ -263,24 +262,23 @@ class Atoms:
             self._text_columns = TextColumns(self._columns, self._open())
         return self._text_columns
 
-    def fill(self, trees: Iterable[Node]) -> dict[str, bytes]:
+    def fill(self, trees: Iterable[Node], deadline: float | None = None) -> dict[str, bytes]:
         """Find all text terms of the trees at every point; the bits that were not stored yet, by key, to be stored.
 
         Stops early, with what it has, when the deadline passes.
         """
         terms = {key: term for tree in trees for key, term in atoms_of(tree).items() if not self.is_complete(key)}
         try:
-            self._find_phrases({key: term for key, term in terms.items() if term.value in PHRASE_FUNCTIONS})
+            self._find_phrases({key: term for key, term in terms.items() if term.value in PHRASE_FUNCTIONS}, deadline)
             for key, term in terms.items():
                 if not self.is_complete(key):
-                    self.flags(term)
+                    self.flags(term, deadline=deadline)
         except OutOfTime:
             pass
-        fresh = {key: self._bits[key] for key in sorted(self.fresh)}
-        self.fresh.clear()
-        return fresh
+        fresh, self.fresh = self.fresh, set()
+        return {key: self._bits[key] for key in sorted(fresh)}
 
-    def _find_phrases(self, terms: Mapping[str, Node]) -> None:
+    def _find_phrases(self, terms: Mapping[str, Node], deadline: float | None) -> None:
         """All phrase functions on a few texts at a time, since they share what each text is reduced to."""
         fields: dict[str, list[str]] = {}
         for key, term in terms.items():
@@ -291,7 +289,7 @@ class Atoms:
             size = columns[keys[0]].size
             found = {key: self._partial_of(key, size) for key in keys}
             for start in range(0, size, SHARED_TEXTS):
-                self._look_at_clock(start > 0)
+                _look_at_clock(start > 0, deadline)
                 part = slice(start, min(start + SHARED_TEXTS, size))
                 for key, known in found.items():
                     if (known[part] == _UNKNOWN).any():
@@ -304,11 +302,6 @@ class Atoms:
             self._partial[key] = np.full(size, _UNKNOWN, dtype=np.int8)
         return self._partial[key]
 
-    def _look_at_clock(self, has_begun: bool) -> None:
-        # Not before the first portion, so that whoever asks again and again gets on.
-        if has_begun and self.deadline is not None and time.monotonic() > self.deadline:
-            raise OutOfTime
-
     def is_complete(self, key: str) -> bool:
         """Whether the bits of the term are known for every point."""
         return key in self._bits
@@ -317,8 +310,8 @@ class Atoms:
         """The bits of a complete term, eight points a byte: the form in which they are stored."""
         return self._bits[key]
 
-    def flags(self, term: Node, selection: Selection = slice(None)) -> Flags:
-        """The term at the selected points; raises `OutOfTime` when `deadline` passes before all is known."""
+    def flags(self, term: Node, selection: Selection = slice(None), deadline: float | None = None) -> Flags:
+        """The term at the selected points; raises `OutOfTime` when the monotonic clock passes `deadline` before."""
         key = _key_of(term)
         if key in self._bits:
             bits = np.frombuffer(self._bits[key], dtype=np.uint8)
@@ -328,7 +321,7 @@ class Atoms:
         chosen = column.of[selection]
         portion = HELPER_TEXTS if term.value in PHRASE_FUNCTIONS else KERNEL_TEXTS
         for number, part in enumerate(_missing(known, chosen, portion)):
-            self._look_at_clock(number > 0)
+            _look_at_clock(number > 0, deadline)
             known[part] = term_over(term, column.part(part))
         found = known[chosen].view(np.bool_)
         if len(chosen) == self._columns.points or not (known == _UNKNOWN).any():
@@ -337,7 +330,7 @@ class Atoms:
 
     def _complete(self, key: str, known: npt.NDArray[np.int8], column: TextColumn) -> None:
         self._bits[key] = np.packbits(known[column.of].view(np.bool_)).tobytes()
-        del self._partial[key]
+        self._partial.pop(key, None)
         self.fresh.add(key)
 
     def sizes(self, node: Node, selection: Selection = slice(None)) -> npt.NDArray[np.int64]:
@@ -354,6 +347,12 @@ def _text_of(term: Node) -> Node:
         if is_text(node):
             return node
     raise ValueError("not a text term")
+
+
+def _look_at_clock(has_begun: bool, deadline: float | None) -> None:
+    # Not before the first portion, so that whoever asks again and again gets on.
+    if has_begun and deadline is not None and time.monotonic() > deadline:
+        raise OutOfTime
 
 
 def _field_of(term: Node) -> str:

@@ -7,6 +7,7 @@ stage that come after the first difference; a preview is a replay restricted to 
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -39,6 +40,8 @@ from rules.domain.settling import (
 PREVIEW_SECONDS: Final = 0.12
 _KEPT_MASKS: Final = 64
 _Z: Final = 1.96
+
+_NOWHERE: Final = np.empty(0, dtype=np.int64)
 
 Zero = Literal["no-data", "not-evaluable", "zero"]
 
@@ -125,15 +128,15 @@ class Effect:
 
 
 class LiveEffects:
-    """A corpus with its live rules settled, ready for edits. Not for use by two threads at once.
+    """A corpus with its live rules settled, ready for edits. Threads wait for each other.
 
-    Raises nothing for a rule list of checked predicates. Text terms of the live rules that have no bits yet are found
-    when it is made, so that belongs into the background.
+    Text terms of the live rules that have no bits yet are found when it is made, so that belongs into the background.
     """
 
     def __init__(self, views: Sequence[Points], rules: Sequence[Rule]) -> None:
         self.views = list(views)
         self.rules = list(rules)
+        self._lock = threading.Lock()
         self._masks: OrderedDict[tuple[str, str, frozenset[str]], _Mask] = OrderedDict()
         self._stage_points: dict[str, list[int]] = {}
         self._live_keys = {self._key(rule, self.rules) for rule in self.rules}
@@ -175,13 +178,10 @@ class LiveEffects:
                 has_begun = True
                 start = view.columns.stripes[stripe - 1] if stripe else 0
                 selection = slice(start, view.columns.stripes[stripe])
-                view.atoms.deadline = deadline
                 try:
-                    part = candidates(rule, replace(view, selection=selection), open_codes)
+                    part = candidates(rule, replace(view, selection=selection, deadline=deadline), open_codes)
                 except OutOfTime:
                     return stripe
-                finally:
-                    view.atoms.deadline = None
                 found.parts[segment].append(part)
                 found.stripes[segment] += 1
         return STRIPES
@@ -213,11 +213,15 @@ class LiveEffects:
         return self.views[segment].columns.stripes[stripes - 1] if stripes else 0
 
     def effect(self, rules: Sequence[Rule], code: str, seconds: float | None = None) -> Effect:
-        """What the rule list does instead of the live one, seen from the rule `code`, which is in it.
+        """What the rule list does instead of the live one, seen from the rule `code`; either list may lack that rule.
 
         With `seconds`, text terms that nobody has asked for yet are searched for that long; the same call again
         carries on where this one stopped.
         """
+        with self._lock:
+            return self._effect(rules, code, seconds)
+
+    def _effect(self, rules: Sequence[Rule], code: str, seconds: float | None) -> Effect:
         started = time.monotonic()
         deadline = None if seconds is None else started + seconds
         known = min((self._known(rule, rules, deadline) for rule in rules), default=STRIPES)
@@ -240,7 +244,7 @@ class LiveEffects:
             outcome[end:] = NONE
             outcome = settle_rule_by_rule(columns, view, rules, found, outcome, plan.again)
         at = place_of(rules, code)
-        matches = matched(columns, view, rules, at, found[at], outcome)
+        matches = _NOWHERE if at == NOWHERE else matched(columns, view, rules, at, found[at], outcome)
         return SegmentEffect(outcome, matches)
 
     # --- summing up
@@ -249,7 +253,8 @@ class LiveEffects:
         self, rules: Sequence[Rule], code: str, parts: Sequence[SegmentEffect], stripes: int, started: float
     ) -> Effect:
         at, before = place_of(rules, code), place_of(self.rules, code)
-        stage = rules[at].stage
+        rule = next(r for r in (*rules, *self.rules) if r.code == code)
+        stage = rule.stage
         sums = dict.fromkeys(("fires", "matches", "shadowed", "newly", "gone"), 0)
         others: dict[str, int] = {}
         seen = total = 0
@@ -289,7 +294,7 @@ class LiveEffects:
             seen=seen,
             low=low,
             high=high,
-            zero=self._kind_of_zero(rules[at], total, exact) if not sums["matches"] else None,
+            zero=self._kind_of_zero(rule, total, exact) if not sums["matches"] else None,
             ms=(time.monotonic() - started) * 1000,
             segments=tuple(parts),
         )

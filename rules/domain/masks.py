@@ -45,7 +45,8 @@ class Points:
 
     `counters` holds the count of a code at each of these points; a code that is not in it is not fired by any rule of
     the set, so its count is the recorded one. `scope` tells of each point of the segment whether it belongs to the
-    corpus; points outside are never candidates. A scope holds whole chats, since counters run through turns.
+    corpus; points outside are never candidates. A scope holds whole chats, since counters run through turns. When the
+    monotonic clock passes `deadline`, the search for text terms without bits ends with `OutOfTime`.
     """
 
     columns: Columns
@@ -53,6 +54,7 @@ class Points:
     selection: Selection = field(default_factory=lambda: slice(None))
     counters: Mapping[str, Ints] | None = None
     scope: Flags | None = None
+    deadline: float | None = None
 
     def __len__(self) -> int:
         if isinstance(self.selection, slice):
@@ -79,7 +81,7 @@ class Points:
         else:
             selection = self.selection[chosen]
         counters = None if self.counters is None else {code: c[chosen] for code, c in self.counters.items()}
-        return Points(self.columns, self.atoms, selection, counters, self.scope)
+        return Points(self.columns, self.atoms, selection, counters, self.scope, self.deadline)
 
 
 # --- two values
@@ -100,7 +102,7 @@ def mask(tree: Node, points: Points) -> Flags:
             condition, yes, no = (mask(child, points) for child in tree.children)
             return (condition & yes) | (~condition & no)
     if is_atom(tree):
-        return points.atoms.flags(tree, points.selection)
+        return points.atoms.flags(tree, points.selection, points.deadline)
     if tree.kind == "call":
         return np.asarray(over_finish_reasons(tree)[points.field("finish_reason")], dtype=np.bool_)
     if tree.kind == "in":

@@ -16,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -258,12 +259,15 @@ def measure(corpus: Corpus) -> list[Row]:
 
     rows.append(against("columns, text terms cold", median_of(cold, 1), baseline=slow))
     with tempfile.TemporaryDirectory() as folder:
-        memory = anonymous_memory()
+        tracemalloc.start()
         views = mapped(corpus.segments, Path(folder))
         live = LiveEffects(views, rules)
         for rule in rules:
             live.effect([replace(rule, max_nudges=3) if r is rule else r for r in rules], rule.code)
-        taken = anonymous_memory() - memory
+        unpacked = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        # The columns are views of the blobs, which were there before.
+        taken = (unpacked + sum(len(segment.scalars) for segment in corpus.segments)) / 1e6
         rows += checked_counts(corpus, views, rules)
         walk_time = median_of(lambda: replay(views, rules, settle_by_walk))
         fast_time = median_of(lambda: replay(views, rules, settle_rule_by_rule))
@@ -376,14 +380,6 @@ def mapped(segments: Sequence[Segment], folder: Path) -> list[Points]:
         columns = Columns(segment.scalars)
         views.append(Points(columns, Atoms(columns, functools.partial(open_texts, path))))
     return views
-
-
-def anonymous_memory() -> float:
-    """Megabytes of this process that no file backs."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("RssAnon"):
-            return int(line.split()[1]) / 1024
-    return 0.0
 
 
 def kept_corpus(conversations: int, folder: Path | None, keep: Path | None) -> Corpus:

@@ -14,7 +14,7 @@ from rules.domain.comparing import compare, counterfactual, translation
 from rules.domain.effects import LiveEffects
 from rules.domain.language import check
 from rules.domain.near_misses import near_misses
-from rules.domain.replaying import findings, pack_outcome, replay_segment, unpack_outcome
+from rules.domain.replaying import COUNTED, findings, pack_outcome, replay_segment, unpack_outcome
 from rules.domain.rule import ContinuationRule
 from rules.domain.scalar import compile_scalar
 from rules.domain.settling import NONE, Rule
@@ -35,7 +35,7 @@ def random_edit(rng: random.Random, rules: list[Rule]) -> tuple[list[Rule], str]
     edited = list(rules)
     at = rng.randrange(len(edited))
     predicate = tree_of(Predicates(rng.randrange(10**9)).one(2))
-    match rng.randrange(5):
+    match rng.randrange(6):
         case 0:
             edited[at] = replace(edited[at], tree=predicate)
         case 1:
@@ -44,6 +44,8 @@ def random_edit(rng: random.Random, rules: list[Rule]) -> tuple[list[Rule], str]
             edited[at] = replace(edited[at], stage="round" if edited[at].stage == "final" else "final")
         case 3:
             edited.insert(at, Rule("NEW", rng.choice(["final", "round"]), 1, predicate))
+        case 4:
+            return edited[:at] + edited[at + 1 :], edited[at].code
         case _:
             moved = edited.pop(at)
             at = rng.randint(0, len(edited))
@@ -65,12 +67,14 @@ def test_an_effect_is_the_difference_of_two_replays(seed, later):
         effect = live.effect(edited, code)
         pairs = list(zip(before, results, strict=True))
         differences = [compare(old, rules, new.outcome, edited, code) for old, new in pairs]
-        counts = [result.counts["rules"][code] for result in results]
         assert effect.exact
-        for name in ("fires", "matches", "shadowed", "capped", "points"):
+        is_gone = all(rule.code != code for rule in edited)
+        counts = [dict.fromkeys(COUNTED, 0) if is_gone else result.counts["rules"][code] for result in results]
+        for name in ("fires", "matches", "shadowed", "capped"):
             assert getattr(effect, name) == sum(count[name] for count in counts), name
         for name in ("newly", "gone", "same"):
             assert getattr(effect, name) == sum(len(getattr(d, name)) for d in differences), name
+        assert is_gone or effect.points == sum(count["points"] for count in counts)
         others: dict[str, int] = {}
         for difference in differences:
             for other, delta in difference.others.items():
