@@ -11,7 +11,7 @@ from django_scopes import scope
 from eleanor_site.tenants.models import Role, Tenant, User
 from tests.factories import make_person, make_tenant
 
-pytest_plugins = ["tests.chromium", "tests.postgres_server", "tests.redis_server"]
+pytest_plugins = ["tests.chromium", "tests.postgres_server", "tests.redis_server", "tests.running_site"]
 
 
 @pytest.fixture
