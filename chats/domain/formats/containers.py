@@ -30,6 +30,14 @@ DAMAGED = (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, lzma.LZMA
 _DRIVE = re.compile(r"^[A-Za-z]:")
 
 
+@dataclass(slots=True)
+class Meter:
+    """How many bytes came out of one unpacked stream: the most of its passes, since it may be read again."""
+
+    before: int = 0
+    most: int = 0
+
+
 @dataclass(frozen=True, slots=True)
 class ByteSource:
     """Bytes that can be read from the start as often as needed. `size` is what they take where they lie."""
@@ -46,38 +54,48 @@ def source_of(upload: str | os.PathLike[str] | IO[bytes]) -> ByteSource:
         return ByteSource(lambda: path.open("rb"), path.stat().st_size)
     upload.seek(0, io.SEEK_END)
     size = upload.tell()
-
-    def reopen() -> BinaryIO:
-        upload.seek(0)
-        return cast(BinaryIO, _KeptOpen(upload))
-
-    return ByteSource(reopen, size)
+    return ByteSource(lambda: cast(BinaryIO, io.BufferedReader(_View(upload, size), 1 << 16)), size)
 
 
-class _KeptOpen:
-    """A file whose closing is someone else's business."""
+class _View(io.RawIOBase):
+    """A file that is someone else's, read at a place of its own: several views may be open at once."""
 
-    def __init__(self, file: IO[bytes]) -> None:
+    def __init__(self, file: IO[bytes], size: int) -> None:
         self._file = file
+        self._size = size
+        self._at = 0
 
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._file, name)
+    def readable(self) -> bool:
+        return True
 
-    def __enter__(self) -> _KeptOpen:
-        return self
+    def seekable(self) -> bool:
+        return True
 
-    def __exit__(self, *_: object) -> None:
-        return
+    def readinto(self, buffer: object) -> int:
+        view = memoryview(buffer)  # type: ignore[arg-type]
+        self._file.seek(self._at)
+        data = self._file.read(len(view))
+        view[: len(data)] = data
+        self._at += len(data)
+        return len(data)
 
-    def close(self) -> None:
-        return
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self._size}[whence]
+        self._at = max(0, start + offset)
+        return self._at
+
+    def tell(self) -> int:
+        return self._at
 
 
 class CountedStream(io.RawIOBase):
     """A decompressing stream that stops at the byte limit and at the ratio limit."""
 
-    def __init__(self, inner: BinaryIO, compressed: int, limits: Limits, outer: BinaryIO | None = None) -> None:
+    def __init__(
+        self, inner: BinaryIO, compressed: int, limits: Limits, meter: Meter, outer: BinaryIO | None = None
+    ) -> None:
         """`outer` is what `inner` reads from, where closing that is left to us."""
+        self._meter = meter
         self._inner = inner
         self._outer = outer
         self._limits = limits
@@ -91,7 +109,8 @@ class CountedStream(io.RawIOBase):
         view = memoryview(buffer)  # type: ignore[arg-type]
         data = self._inner.read(len(view))
         self._read += len(data)
-        if self._read > self._limits.upload_bytes:
+        self._meter.most = max(self._meter.most, self._read)
+        if self._meter.before + self._read > self._limits.upload_bytes:
             raise LimitPassed("upload_bytes", self._limits.upload_bytes)
         if self._read > self._ratio_bytes:
             raise LimitPassed("ratio", self._limits.ratio)
@@ -115,11 +134,12 @@ def is_zip(head: bytes) -> bool:
     return head.startswith(ZIP)
 
 
-def unpacked(source: ByteSource, limits: Limits) -> tuple[ByteSource, tuple[str, ...]]:
+def unpacked(source: ByteSource, limits: Limits, meter: Meter | None = None) -> tuple[ByteSource, tuple[str, ...]]:
     """The source with its layers of gzip (and zstd, inside an archive) taken off, and their names from outside in.
 
-    Raises ReadingProblem when there are more layers than allowed.
+    Raises ReadingProblem when there are more layers than allowed. `meter` adds up the members of one archive.
     """
+    meter = meter or Meter()
     layers: list[str] = []
     while True:
         head = first_bytes(source)
@@ -132,13 +152,13 @@ def unpacked(source: ByteSource, limits: Limits) -> tuple[ByteSource, tuple[str,
         if len(layers) >= limits.gzip_levels:
             raise ReadingProblem("nested_archive", name=source.member or "")
         layers.append(kind)
-        source = _layer(source, opener, limits)
+        source = _layer(source, opener, limits, meter)
 
 
-def _layer(outer: ByteSource, opener: Callable[[BinaryIO], BinaryIO], limits: Limits) -> ByteSource:
+def _layer(outer: ByteSource, opener: Callable[[BinaryIO], BinaryIO], limits: Limits, meter: Meter) -> ByteSource:
     def reopen() -> BinaryIO:
         file = outer.open()
-        return io.BufferedReader(CountedStream(opener(file), outer.size, limits, file), 1 << 16)
+        return io.BufferedReader(CountedStream(opener(file), outer.size, limits, meter, file), 1 << 16)
 
     return ByteSource(reopen, outer.size, outer.member)
 
@@ -226,7 +246,7 @@ def _member(archive: zipfile.ZipFile, source: ByteSource, info: zipfile.ZipInfo,
                 inner = cast(BinaryIO, archive.open(info))
             except (NotImplementedError, RuntimeError) as error:
                 raise ReadingProblem("damaged_archive", reason=str(error)) from error
-        return io.BufferedReader(CountedStream(inner, info.compress_size, limits), 1 << 16)
+        return io.BufferedReader(CountedStream(inner, info.compress_size, limits, Meter()), 1 << 16)
 
     return ByteSource(reopen, info.file_size, info.filename)
 

@@ -347,12 +347,17 @@ class Document:
 
 
 def _first(rows: Iterator[Row | Problem], count: int = HEAD_ROWS) -> list[Row]:
+    """The first good rows. What goes wrong behind the first is met again when the document is read."""
     found: list[Row] = []
-    for seen, row in enumerate(rows):
-        if isinstance(row, Row):
-            found.append(row)
-        if len(found) == count or seen > 5 * count:
-            break
+    try:
+        for seen, row in enumerate(rows):
+            if isinstance(row, Row):
+                found.append(row)
+            if len(found) == count or seen > 5 * count:
+                break
+    except (ReadingProblem, *DAMAGED):
+        if not found:
+            raise
     return found
 
 
@@ -425,6 +430,7 @@ class _Cursor:
         self._text = ""
         self._at = 0
         self._ended = False
+        self._broken: Exception | None = None
         self.line = 1
         self.item_line: int | None = None
 
@@ -434,7 +440,12 @@ class _Cursor:
             close()
 
     def _more(self) -> bool:
-        """Read on; the amount doubles with what is held, so that a long value is parsed few times."""
+        """Read on; the amount doubles with what is held, so that a long value is parsed few times.
+
+        What goes wrong while reading is raised only when all text before it has been used.
+        """
+        if self._broken is not None:
+            raise self._broken
         if self._ended:
             return False
         held = self._text[self._at :]
@@ -445,7 +456,11 @@ class _Cursor:
             try:
                 block = next(self._blocks, None)
             except UnicodeDecodeError as error:
-                raise _wrong_encoding(error) from error
+                self._broken = _wrong_encoding(error)
+                break
+            except (ReadingProblem, *DAMAGED) as error:
+                self._broken = error
+                break
             if block is None:
                 self._ended = True
                 break
@@ -455,6 +470,8 @@ class _Cursor:
         self._at = 0
         if len(self._text) > self._most:
             raise LimitPassed("record_bytes", self._most)
+        if got == 0 and self._broken is not None:
+            raise self._broken
         return got > 0
 
     def peek(self) -> str:
@@ -493,7 +510,7 @@ class _Cursor:
             except json.JSONDecodeError as error:
                 if self._cut_off(error) and self._more():
                     continue
-                if self._ended and self._cut_off(error):
+                if error.msg.startswith("Unterminated string") or error.pos >= len(self._text.rstrip()):
                     raise ReadingProblem("truncated_json") from error
                 raise invalid_json(error) from error
             except RecursionError as error:
@@ -510,9 +527,10 @@ class _Cursor:
 
     def value_if_short(self) -> Any:
         """The next value if it ends within the text held for looking ahead, else None with nothing taken."""
-        while len(self._text) - self._at < KEPT_CHARACTERS and self._more():
+        ahead = min(KEPT_CHARACTERS, self._most // 4)
+        while len(self._text) - self._at < ahead and self._broken is None and self._more():
             pass
-        if not self._ended and len(self._text) - self._at >= KEPT_CHARACTERS:
+        if not self._ended and len(self._text) - self._at >= ahead:
             try:
                 value, end = self._cleaner.decoder.raw_decode(self._text, self._at)
             except (json.JSONDecodeError, RecursionError):

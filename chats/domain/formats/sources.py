@@ -15,6 +15,7 @@ from chats.domain.formats.containers import (
     DAMAGED,
     Archive,
     ByteSource,
+    Meter,
     first_bytes,
     is_zip,
     open_archive,
@@ -164,13 +165,15 @@ class Source:
         if _is_eval(archive):
             yield from self._read_eval(archive)
             return
+        meter = Meter()
         for member in archive.members:
+            meter = Meter(before=meter.before + meter.most)
             place = Place(member=member.member)
             if (member.member or "").rsplit("/", 1)[-1] in _NEVER_READ:
                 self.report.members_passed_over += 1
                 continue
             try:
-                inner, _ = unpacked(member, self.options.limits)
+                inner, _ = unpacked(member, self.options.limits, meter)
                 if is_zip(first_bytes(inner)):
                     raise ReadingProblem("nested_archive", name=member.member or "")
                 yield from self._read(inner)
