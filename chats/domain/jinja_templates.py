@@ -141,8 +141,14 @@ class _Rendering:
     """What the running render shares with the tag and the global that are called from inside it."""
 
     now: datetime | None
+    classic: bool = False
+    pieces: int = 0
     length: int = 0
     spans: list[tuple[int, int]] = field(default_factory=list)
+
+    def overlooks_span(self) -> bool:
+        """Older versions took "nothing put out yet" for "not asked for spans"."""
+        return self.classic and not self.pieces and not self.spans
 
 
 _rendering: ContextVar[_Rendering | None] = ContextVar("rendering", default=None)
@@ -165,7 +171,7 @@ class GenerationTag(jinja2.ext.Extension):
     def _note_span(self, caller: Macro) -> str:
         text: str = caller()
         rendering = _rendering.get()
-        if rendering is not None:
+        if rendering is not None and not rendering.overlooks_span():
             if len(rendering.spans) >= _MAX_SPANS:
                 raise LimitExceeded("output", allowed=_MAX_SPANS)
             rendering.spans.append((rendering.length, rendering.length + len(text)))
@@ -331,7 +337,7 @@ def render(request: RenderRequest, cache: TemplateCache = _cache, owned: bool = 
             "add_generation_prompt": request.add_generation_prompt,
         }
     )
-    rendering = _Rendering(request.now)
+    rendering = _Rendering(request.now, request.profile == "classic")
     tracer = _Tracer(compiled, messages) if request.provenance else None
     token = _rendering.set(rendering)
     try:
@@ -534,6 +540,7 @@ def _run(
         if tracer is not None:
             tracer.note(running, piece, rendering.length)
         pieces.append(piece)
+        rendering.pieces += 1
         rendering.length += len(piece)
         if rendering.length > MAX_OUTPUT_CHARACTERS:
             raise LimitExceeded("output", allowed=MAX_OUTPUT_CHARACTERS)

@@ -145,6 +145,12 @@ def test_generation_spans_cut_out_the_answers():
     assert [rendered.text[start:end] for start, end in rendered.spans] == ["Good day", "Good day"]
 
 
+def test_the_classic_profile_overlooks_a_span_at_the_very_start():
+    template = "{% for m in messages %}{% generation %}{{ m.content }}{% endgeneration %}{% endfor %}"
+    assert render(RenderRequest(template, ANSWERED)).spans == ((0, 5), (5, 13))
+    assert render(RenderRequest(template, ANSWERED, profile="classic")).spans == ((5, 13),)
+
+
 @pytest.mark.parametrize(
     ("template", "kind", "error_class", "line"),
     [
