@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
@@ -43,6 +42,10 @@ _UNKNOWN: Final = -1
 _REASONS: Final = (None, *FINISH_REASONS)
 
 
+_MOST_KEPT: Final = 4096
+_ATOMS: dict[int, tuple[Node, Mapping[str, Node]]] = {}
+
+
 class OutOfTime(Exception):
     """The clock ran out between two kernel calls. What was found until then is kept."""
 
@@ -71,21 +74,29 @@ def _reads_text_only(side: Node, other: Node) -> bool:
     return reads and other.kind in ("string", "int", "null", "list")
 
 
-@lru_cache(maxsize=2048)
 def atoms_of(tree: Node) -> Mapping[str, Node]:
     """The text terms of a tree by their keys."""
+    # Asked for at every segment: kept by identity, since hashing a tree takes longer than most columns.
+    kept = _ATOMS.get(id(tree))
+    if kept is not None and kept[0] is tree:
+        return kept[1]
+    if len(_ATOMS) >= _MOST_KEPT:
+        _ATOMS.clear()
+    found = _found_atoms(tree)
+    _ATOMS[id(tree)] = tree, found
+    return found
+
+
+def _found_atoms(tree: Node) -> dict[str, Node]:
     found: dict[str, Node] = {}
     stack = [tree]
     while stack:
         node = stack.pop()
         if is_atom(node):
-            found[_key_of(node)] = node
+            found[atom_key(node)] = node
         else:
             stack.extend(node.children)
     return found
-
-
-_key_of = lru_cache(maxsize=4096)(atom_key)
 
 
 # --- one term over an Arrow array of texts
@@ -312,7 +323,7 @@ class Atoms:
 
     def flags(self, term: Node, selection: Selection = slice(None), deadline: float | None = None) -> Flags:
         """The term at the selected points; raises `OutOfTime` when the monotonic clock passes `deadline` before."""
-        key = _key_of(term)
+        [key] = atoms_of(term)
         if key in self._bits:
             bits = np.frombuffer(self._bits[key], dtype=np.uint8)
             return _unpacked(bits, self._columns.points, selection)

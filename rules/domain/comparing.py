@@ -43,15 +43,19 @@ def changes(
     before: Outcome, rules_before: Sequence[Rule], after: Outcome, rules_after: Sequence[Rule]
 ) -> dict[str, int]:
     """Firings gained less firings lost, of each rule where that is not nought."""
-    translated = translation(rules_before, rules_after)[before]
-    differs = np.flatnonzero(translated != after)
-    delta: dict[str, int] = {}
-    for outcome, rules, sign in ((before, rules_before, -1), (after, rules_after, 1)):
-        held = outcome[differs]
-        counts = np.bincount(held[held != NONE], minlength=len(rules)).tolist()
-        for rule, count in zip(rules, counts, strict=True):
-            delta[rule.code] = delta.get(rule.code, 0) + sign * count
-    return {code: number for code, number in delta.items() if number}
+    return gains(firings(before, rules_before), firings(after, rules_after))
+
+
+def firings(outcome: Outcome, rules: Sequence[Rule]) -> dict[str, int]:
+    """How often each rule fires."""
+    counts = np.bincount(outcome[outcome != NONE], minlength=len(rules)).tolist()
+    return {rule.code: count for rule, count in zip(rules, counts, strict=True)}
+
+
+def gains(before: dict[str, int], after: dict[str, int]) -> dict[str, int]:
+    """Of two counts by code, the differences that are not nought."""
+    codes = before.keys() | after.keys()
+    return {code: d for code in codes if (d := after.get(code, 0) - before.get(code, 0))}
 
 
 def place_of(rules: Sequence[Rule], code: str) -> int:

@@ -16,9 +16,9 @@ from typing import Any, Final, Literal
 
 import numpy as np
 
-from rules.domain.atoms import OutOfTime
+from rules.domain.atoms import OutOfTime, atoms_of
 from rules.domain.columns import STRIPES, is_known
-from rules.domain.comparing import NOWHERE, changes, place_of
+from rules.domain.comparing import NOWHERE, firings, gains, place_of
 from rules.domain.context import Stage
 from rules.domain.language.tree import Node, fields_read
 from rules.domain.masks import Points
@@ -144,6 +144,7 @@ class LiveEffects:
             self._known(rule, self.rules, None)
         masks = self._all_masks(self.rules)
         self.outcomes = [self._settled(segment, masks) for segment in range(len(self.views))]
+        self._firings = [firings(outcome, self.rules) for outcome in self.outcomes]
 
     # --- masks
 
@@ -169,7 +170,7 @@ class LiveEffects:
             for segment, view in enumerate(self.views):
                 if found.stripes[segment] > stripe:
                     continue
-                if deadline is None and not found.stripes[segment]:
+                if not found.stripes[segment] and (deadline is None or _has_all_bits(view, rule)):
                     found.parts[segment] = [candidates(rule, view, open_codes)]
                     found.stripes[segment] = STRIPES
                     continue
@@ -271,7 +272,8 @@ class LiveEffects:
             if before != NOWHERE:
                 was = np.flatnonzero(old == before)
                 sums["gone"] += int(np.count_nonzero(part.outcome[was] != at))
-            for name, delta in changes(old, self.rules, part.outcome[:end], rules).items():
+            fired_before = self._firings[segment] if stripes == STRIPES else firings(old, self.rules)
+            for name, delta in gains(fired_before, firings(part.outcome, rules)).items():
                 others[name] = others.get(name, 0) + delta
             counts = self._points_of(stage, segment)
             total += sum(counts)
@@ -315,6 +317,10 @@ class LiveEffects:
             return "no-data"
         evaluable = any(some_point_is_known(view, rule.tree, rule.stage) for view in self.views)
         return "zero" if evaluable else "not-evaluable"
+
+
+def _has_all_bits(points: Points, rule: Rule) -> bool:
+    return all(points.atoms.is_complete(key) for key in atoms_of(rule.tree))
 
 
 def some_point_is_known(points: Points, tree: Node, stage: Stage) -> bool:

@@ -123,7 +123,9 @@ def settle_rule_by_rule(
             outcome[places[_under_cap(columns, rule, places)]] = at
             continue
         turns = columns.field("turn")[places]
-        undecided = np.isin(turns, turns[~sure])
+        is_open = np.zeros(columns.turns, dtype=np.bool_)
+        is_open[turns[~sure]] = True
+        undecided = is_open[turns]
         settled = places[~undecided]
         outcome[settled[_under_cap(columns, rule, settled)]] = at
         fired = _walked(columns, points, rules, at, places[undecided], outcome)
@@ -137,7 +139,11 @@ def _under_cap(columns: Columns, rule: Rule, places: Places) -> npt.NDArray[np.b
     Along the candidates of a turn both parts of the counter only grow, so those let through are the first ones, and
     every candidate before one of them has fired: counting candidates counts firings.
     """
-    own = own_counts(columns, rule.code, places, places)
+    foreign = columns.field("next_nudge")[places] != columns.code_number(rule.code)
+    turns = columns.field("turn")[places]
+    before = np.cumsum(foreign) - foreign
+    starts = np.flatnonzero(np.diff(turns, prepend=-1))
+    own = before - np.repeat(before[starts], np.diff(starts, append=len(places)))
     kept: npt.NDArray[np.bool_] = own + columns.recorded(rule.code)[places] < rule.max_nudges
     return kept
 
@@ -158,12 +164,11 @@ def _walked(
     recorded = columns.recorded(rule.code)[places].astype(np.int64)
     turns = columns.field("turn")[places]
     most = min(rule.max_nudges, int(np.unique(turns, return_counts=True)[1].max()))
-    # One column for each number of own firings so far: whether the rule holds and is below its cap.
-    fires = np.zeros((most, len(places)), dtype=np.bool_)
-    for own in range(most):
-        counters = before | {rule.code: recorded + own}
-        here = Points(points.columns, points.atoms, places, counters)
-        fires[own] = mask(rule.tree, here) & (recorded + own < rule.max_nudges)
+    # For each number of own firings so far: whether the rule holds and is below its cap. All in one go.
+    counter = np.tile(recorded, most) + np.repeat(np.arange(most), len(places))
+    counters = {code: np.tile(counts, most) for code, counts in before.items()} | {rule.code: counter}
+    here = Points(points.columns, points.atoms, np.tile(places, most), counters)
+    fires = (mask(rule.tree, here) & (counter < rule.max_nudges)).reshape(most, len(places))
     is_own = columns.field("next_nudge")[places] == columns.code_number(rule.code)
     fired: list[int] = []
     own, turn = 0, -1
