@@ -27,7 +27,7 @@ def test_from_a_file_to_a_report(page: Page, running_site: RunningSite, tmp_path
     chats = [
         exchange_chat(
             {"role": "user", "content": f"Please water plant {n}."},
-            {"role": "assistant", "content": "I shall fetch the watering can.", "finish_reason": "stop"},
+            {"role": "assistant", "content": "The watering can is in the shed.", "finish_reason": "stop"},
             external_id=f"plant-{n}",
             tools=["water"],
         )
