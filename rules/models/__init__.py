@@ -1,14 +1,19 @@
 """The rows of the deciding side."""
 
 from rules.models.nudges import RecordedNudge
+from rules.models.proposals import Proposal, ProposalItem
 from rules.models.releases import Release, ReleaseEntry
 from rules.models.replays import Replay, ReplayChunk
-from rules.models.rules import KnownPrompt, Rule, RuleDraft, RuleTest, RuleVersion
-from rules.models.segments import Segment, SegmentAtom
+from rules.models.rules import DraftRevision, KnownPrompt, Rule, RuleDraft, RuleTest, RuleVersion
+from rules.models.segments import Preparation, Segment, SegmentAtom, SegmentChat
 from rules.models.tools import ToolEntry
 
 __all__ = [
+    "DraftRevision",
     "KnownPrompt",
+    "Preparation",
+    "Proposal",
+    "ProposalItem",
     "RecordedNudge",
     "Release",
     "ReleaseEntry",
@@ -20,5 +25,6 @@ __all__ = [
     "RuleVersion",
     "Segment",
     "SegmentAtom",
+    "SegmentChat",
     "ToolEntry",
 ]

@@ -16,11 +16,8 @@ class Release(TenantModel):
     """Immutable once published. A roll back is a new release with older versions in it."""
 
     class Status(models.TextChoices):
-        REQUESTED = "requested", _("Waiting for approval")
         LIVE = "live", _("Live")
         SUPERSEDED = "superseded", _("Superseded")
-        REFUSED = "refused", _("Refused")
-        WITHDRAWN = "withdrawn", _("Withdrawn")
 
     number = models.PositiveIntegerField()
     status = models.CharField(max_length=10, choices=Status)

@@ -74,13 +74,41 @@ class RuleDraft(TenantModel, RuleContent):
         return f"{self.rule_id} draft {self.revision}"
 
 
+class DraftRevision(TenantModel):
+    """A saved state of a draft, so that an address can name it and a conflict can show what both sides began with.
+
+    `content` is JSON as text, by field name. Older ones than the newest few hundred of a rule are forgotten.
+    """
+
+    rule = models.ForeignKey(Rule, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    content = models.TextField()
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["rule", "number"], name="draft_revision_number_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.rule_id} draft {self.number}"
+
+
 class RuleVersion(TenantModel, RuleContent):
-    """An immutable, numbered state with a note."""
+    """An immutable, numbered state with a note.
+
+    `points` and `fires` are what the rule came to over the tenant's chats when it was published, None when that wasn't
+    known then.
+    """
 
     rule = models.ForeignKey(Rule, on_delete=models.CASCADE, related_name="versions")
     number = models.PositiveIntegerField()
     note = models.TextField(default="", blank=True)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    approved_by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    points = models.PositiveIntegerField(null=True)
+    fires = models.PositiveIntegerField(null=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -13,16 +16,21 @@ from eleanor_site.audit.services import record
 from eleanor_site.problems import Conflict, Refused
 from eleanor_site.tenants.models import Tenant, User
 from rules.domain.nudges import normal_form_hash
-from rules.models import KnownPrompt, Rule, RuleDraft, RuleVersion
+from rules.models import DraftRevision, KnownPrompt, Proposal, ProposalItem, Rule, RuleDraft, RuleVersion
 from rules.models.rules import CONTENT_FIELDS
 from rules.queries.codes import code_problem
+
+KEPT_REVISIONS = 300
+# A person who comes back to a draft after this long begins a new piece of work in the change log.
+_SITTING = timedelta(minutes=30)
 
 
 @dataclass
 class DraftConflict(Conflict):
-    """Somebody else saved the draft meanwhile: what they have, and what they started from."""
+    """Somebody else saved the draft meanwhile: what they have, and what both sides began with."""
 
     theirs: RuleDraft
+    base: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return _("Somebody else changed this draft meanwhile.")
@@ -40,45 +48,53 @@ def create_rule(*, tenant: Tenant, by: User, code: str, content: dict[str, Any],
     except IntegrityError as error:
         raise Refused(_("There is a rule with the code %(code)s already.") % {"code": code}) from error
     draft = RuleDraft.objects.create(tenant=tenant, rule=rule, by=by, **_only_content(content))
+    _keep_revision(draft)
     remember_prompts(tenant, code, draft.prompt_en, draft.prompt_fr)
     _record(tenant, by, "rule.create", rule, after=content_of(draft), note=note)
     return rule
 
 
 @transaction.atomic
-def save_draft(*, tenant: Tenant, rule: Rule, by: User, revision: int, content: dict[str, Any]) -> RuleDraft:
+def save_draft(
+    *, tenant: Tenant, rule: Rule, by: User, revision: int, content: dict[str, Any], by_itself: bool = False
+) -> RuleDraft:
     """Save the draft, which is made from the newest version when there is none.
 
-    `revision` is the one that the person saw (0: there was no draft). Raises DraftConflict when somebody else saved
-    since; nothing is overwritten then.
+    `revision` is the one that the person saw (0: there was no draft). `by_itself` is true for a save that the page
+    makes while somebody types: of a row of those by one person only the first goes to the change log, and prompts that
+    are half written are not remembered. Raises DraftConflict when somebody else saved since; nothing is overwritten
+    then. A change takes back the approval of a proposal that the rule is part of.
     """
     draft = RuleDraft.objects.select_for_update().filter(rule=rule).first()
+    seen = draft.revision if draft else 0
     if draft is None:
-        newest = newest_version(rule)
-        draft = RuleDraft(tenant=tenant, rule=rule, revision=0, based_on=newest.number if newest else 0)
-        for name, value in content_of(newest).items() if newest else ():
-            setattr(draft, name, value)
-    if draft.revision != revision:
-        raise DraftConflict(draft)
+        draft = _draft_of_newest(tenant, rule)
+    if seen != revision:
+        raise DraftConflict(draft, base_of(rule, revision))
     before = content_of(draft)
     after = {**before, **_only_content(content)}
+    if not by_itself:
+        remember_prompts(tenant, rule.code, str(after["prompt_en"]), str(after["prompt_fr"]))
     if after == before and draft.pk:
         return draft
+    begins = draft.pk is None or draft.by_id != by.pk or draft.updated_at < timezone.now() - _SITTING
     for name, value in after.items():
         setattr(draft, name, value)
     draft.revision += 1
     draft.by = by
     draft.save()
-    remember_prompts(tenant, rule.code, draft.prompt_en, draft.prompt_fr)
-    changed = [name for name in after if after[name] != before[name]]
-    _record(
-        tenant,
-        by,
-        "rule.draft",
-        rule,
-        before={name: before[name] for name in changed},
-        after={name: after[name] for name in changed},
-    )
+    _keep_revision(draft)
+    take_back_approval(rule)
+    if begins or not by_itself:
+        changed = [name for name in after if after[name] != before[name]]
+        _record(
+            tenant,
+            by,
+            "rule.draft",
+            rule,
+            before={name: before[name] for name in changed},
+            after={name: after[name] for name in changed},
+        )
     return draft
 
 
@@ -90,8 +106,18 @@ def discard_draft(*, tenant: Tenant, rule: Rule, by: User) -> None:
         return
     _record(tenant, by, "rule.discard", rule, before=content_of(draft))
     draft.delete()
+    take_back_approval(rule)
     if not RuleVersion.objects.filter(rule=rule).exists():
         rule.delete()
+
+
+@transaction.atomic
+def restore_revision(*, tenant: Tenant, rule: Rule, by: User, number: int, revision: int) -> RuleDraft:
+    """Make a kept state of the draft the draft again, as a new revision. Refused when that state is forgotten."""
+    content = base_of(rule, number)
+    if not content:
+        raise Refused(_("This state of the draft isn't kept any more."))
+    return save_draft(tenant=tenant, rule=rule, by=by, revision=revision, content=content)
 
 
 @transaction.atomic
@@ -103,6 +129,7 @@ def archive(*, tenant: Tenant, rule: Rule, by: User) -> None:
         raise Refused(_("%(code)s is part of the live release. Take it out there first.") % {"code": rule.code})
     rule.archived_at = timezone.now()
     rule.save(update_fields=["archived_at"])
+    ProposalItem.objects.filter(rule=rule, proposal__status=Proposal.Status.OPEN).delete()
     _record(tenant, by, "rule.archive", rule)
 
 
@@ -121,6 +148,15 @@ def newest_version(rule: Rule) -> RuleVersion | None:
     return RuleVersion.objects.filter(rule=rule).order_by("-number").first()
 
 
+def base_of(rule: Rule, revision: int) -> dict[str, Any]:
+    """The content of that revision; for 0 that of the newest version, which a draft begins with. Empty if unknown."""
+    if revision == 0:
+        newest = newest_version(rule)
+        return content_of(newest) if newest else {}
+    kept = DraftRevision.objects.filter(rule=rule, number=revision).first()
+    return dict(json.loads(kept.content)) if kept else {}
+
+
 def remember_prompts(tenant: Tenant, code: str, *prompts: str) -> None:
     """Keep every prompt that was ever saved, so that histories in which it stands are understood for good."""
     for prompt in prompts:
@@ -128,6 +164,33 @@ def remember_prompts(tenant: Tenant, code: str, *prompts: str) -> None:
             KnownPrompt.objects.get_or_create(
                 tenant=tenant, text_hash=normal_form_hash(prompt), defaults={"code": code}
             )
+
+
+def take_back_approval(rule: Rule) -> None:
+    """An edit after approval was asked for or given: what was looked at is no longer what would be published."""
+    waiting = Proposal.objects.filter(status__in=(Proposal.Status.REQUESTED, Proposal.Status.APPROVED))
+    waiting.filter(pk__in=ProposalItem.objects.filter(rule=rule).values("proposal")).update(
+        status=Proposal.Status.WITHDRAWN, decision_note="", decided_by=None, updated_at=timezone.now()
+    )
+
+
+def _draft_of_newest(tenant: Tenant, rule: Rule) -> RuleDraft:
+    """An unsaved draft of the newest version. Revisions of a rule go on where the draft before it ended."""
+    newest = newest_version(rule)
+    last = DraftRevision.objects.filter(rule=rule).aggregate(last=Max("number"))["last"] or 0
+    content = content_of(newest) if newest else {}
+    return RuleDraft(tenant=tenant, rule=rule, revision=last, based_on=newest.number if newest else 0, **content)
+
+
+def _keep_revision(draft: RuleDraft) -> None:
+    DraftRevision.objects.create(
+        tenant=draft.tenant,
+        rule=draft.rule,
+        number=draft.revision,
+        content=json.dumps(content_of(draft), ensure_ascii=False),
+        by=draft.by,
+    )
+    DraftRevision.objects.filter(rule=draft.rule, number__lte=draft.revision - KEPT_REVISIONS).delete()
 
 
 def _only_content(content: dict[str, Any]) -> dict[str, Any]:
