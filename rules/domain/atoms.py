@@ -313,6 +313,12 @@ class Atoms:
             self._partial[key] = np.full(size, _UNKNOWN, dtype=np.int8)
         return self._partial[key]
 
+    def hold(self, stored: Mapping[str, bytes]) -> None:
+        """Take over bits that were found elsewhere and stored, by the keys of their terms."""
+        for key, bits in stored.items():
+            self._bits.setdefault(key, bits)
+            self._partial.pop(key, None)
+
     def is_complete(self, key: str) -> bool:
         """Whether the bits of the term are known for every point."""
         return key in self._bits

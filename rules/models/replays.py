@@ -27,11 +27,14 @@ class Replay(TenantModel):
     # Rules in order, catalogue, defaults, known prompts, versions of engine and helpers.
     manifest = models.TextField()
     scope = models.TextField(default="{}")
+    # Another rule set over the same points, as JSON: its name and its rules; empty when there is none.
+    compared_with = models.TextField(default="", blank=True)
     name_digest = models.CharField(max_length=64)
     result_digest = models.CharField(max_length=64, default="", blank=True)
     chunks_total = models.PositiveIntegerField(default=0)
     chunks_done = models.PositiveIntegerField(default=0)
     chats_total = models.PositiveIntegerField(default=0)
+    points_total = models.PositiveIntegerField(default=0)
     points = models.PositiveIntegerField(default=0)
     fires = models.PositiveIntegerField(default=0)
     counts = models.TextField(default="{}")
@@ -54,18 +57,24 @@ class Replay(TenantModel):
 
 
 class ReplayChunk(TenantModel, Work):
-    """A range of chat versions, and what the rules decided there.
+    """A segment or the chats that will become one, and what the rules decided there.
 
-    `chats` is a JSON list of chat version ids as text; `result` the deflated outcome; `counts` JSON as text.
+    `chats` is a JSON list of chat version ids as text, for chats that had no segment when the replay was started.
+    `scope` has one bit for each chat of the segment; None means all of them. `result` is the deflated outcome, and
+    `compared` that of the rule set to compare with; `counts` is JSON as text. A heartbeat of None means that no
+    task was sent for it yet.
     """
 
     replay = models.ForeignKey(Replay, on_delete=models.CASCADE, related_name="chunks")
     number = models.PositiveIntegerField()
-    chats = models.TextField()
+    chats = models.TextField(default="[]")
     segment = models.ForeignKey("rules.Segment", null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    scope = models.BinaryField(null=True, blank=True)
     result = models.BinaryField(null=True, blank=True)
+    compared = models.BinaryField(null=True, blank=True)
     result_hash = models.CharField(max_length=64, default="", blank=True)
     counts = models.TextField(default="{}")
+    points = models.PositiveIntegerField(default=0)
 
     class Meta:
         ordering: ClassVar = ["number"]

@@ -5,26 +5,31 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.db import models
+from django.utils.translation import gettext_lazy as _
 
+from eleanor_site.jobs import Work
 from eleanor_site.tenants.models import TenantModel
 
 
 class Segment(TenantModel):
-    """Up to 65,536 consecutive points of whole chats. No row per point.
+    """Up to 65,536 consecutive points of whole chats. No row per point, and no change once written.
 
-    `chats` is a JSON list of chat version ids as text, in the order of the points. `retired_at` is set when a chat in
-    it has a newer version, and the segment is kept only for the results that name it.
+    Its texts lie in media storage under their hash. `catalogue` and `walker_version` name what the points were derived
+    with; `prompts` is the highest `KnownPrompt` that was looked for. `people` holds hashes of what people wrote, by
+    which a new prompt finds the chats it concerns; `strays` is JSON: recorded nudges without a point right before
+    them, as [chat, message, turn, code]. `retired_at` is set when nothing but results names the segment.
     """
 
     point_count = models.PositiveIntegerField()
-    chats = models.TextField()
     chat_count = models.PositiveIntegerField()
-    # What the columns depend on: catalogue, known prompts, and version of the walker.
     catalogue = models.CharField(max_length=64)
     walker_version = models.PositiveIntegerField()
+    prompts = models.PositiveBigIntegerField(default=0)
     scalars = models.BinaryField()
-    text_file = models.CharField(max_length=200)
+    people = models.BinaryField(default=bytes)
+    strays = models.TextField(default="[]")
     text_hash = models.CharField(max_length=64)
+    text_size = models.PositiveBigIntegerField(default=0)
     digest = models.CharField(max_length=64)
     retired_at = models.DateTimeField(null=True, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -36,8 +41,30 @@ class Segment(TenantModel):
         return f"segment {self.pk}"
 
 
+class SegmentChat(TenantModel):
+    """Which stored chat is which in a segment, and where its points are.
+
+    `superseded` is set when a later segment holds the same version again. `gaps` is JSON: the numbers of the chat's
+    turns that have points, written only where they aren't 0, 1, 2 and so on.
+    """
+
+    segment = models.ForeignKey(Segment, on_delete=models.CASCADE, related_name="chats")
+    number = models.PositiveIntegerField()
+    version = models.ForeignKey("chats.ChatVersion", on_delete=models.CASCADE, related_name="+")
+    first_point = models.PositiveIntegerField()
+    point_count = models.PositiveIntegerField()
+    superseded = models.BooleanField(default=False)
+    gaps = models.TextField(default="", blank=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["segment", "number"], name="segment_chat_once")]
+
+    def __str__(self) -> str:
+        return f"{self.segment_id}/{self.number}"
+
+
 class SegmentAtom(TenantModel):
-    """The bit-packed result of one text term over one segment."""
+    """The bit-packed result of one text term over one segment. The key holds the versions of the helpers it calls."""
 
     segment = models.ForeignKey(Segment, on_delete=models.CASCADE, related_name="atoms")
     key = models.CharField(max_length=64)
@@ -49,3 +76,19 @@ class SegmentAtom(TenantModel):
 
     def __str__(self) -> str:
         return f"{self.segment_id} {self.key[:8]}"
+
+
+class Preparation(TenantModel, Work):
+    """Work on a tenant's columns: segments of chats that have none, or bits of text terms that rules ask for."""
+
+    class Kind(models.TextChoices):
+        SEGMENTS = "segments", _("Columns of chats")
+        ATOMS = "atoms", _("Text terms of rules")
+
+    kind = models.CharField(max_length=10, choices=Kind)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "kind"], name="preparation_once")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of {self.tenant_id}"
