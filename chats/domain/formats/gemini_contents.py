@@ -226,6 +226,7 @@ class ContentReader:
     def _add_answer(self, parts: list[Any], **given: Any) -> None:
         """One answer; code that the server ran splits it, as other server tools do."""
         answer, calls, unknown = Content(), list[Call](), list[str]()
+        finish = given.pop("finish", None)
         index = len(self.draft)
         added = False
         for part in parts:
@@ -269,7 +270,6 @@ class ContentReader:
             else:
                 _read(answer, part, unknown)
         self._note(unknown)
-        finish = given.pop("finish", None)
         if answer.texts or calls or answer.reasoning or not added:
             self._flush(answer, calls, given, finish)
         elif finish is not None:

@@ -45,7 +45,7 @@ MESSAGE_KEYS: Final = frozenset(
     }
 )
 REQUEST_SETTINGS: Final = frozenset({"model", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed"})
-_ANTHROPIC_BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+_ANTHROPIC_BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
 OTHER_FORMATS: Final = frozenset(
     {
         "trajectory_format",

@@ -326,9 +326,9 @@ class TestCleaning:
         assert (found.report.replaced_characters, found.report.numbers_read_as_null) == (1, 1)
 
     def test_numbers_that_are_none(self):
-        row = b'{"messages": [{"role": "user", "content": ""}], "metadata": {"a": NaN, "b": -Infinity, "c": 1e999, "d": 2}}'
+        row = b'{"messages": [{"role": "user", "content": ""}], "metadata": {"a": NaN, "b": -Infinity, "c": 1e9999}}'
         found = imported(row)
-        assert found.chat.metadata == {"a": None, "b": None, "c": None, "d": 2}
+        assert found.chat.metadata == {"a": None, "b": None, "c": None}
         assert found.report.numbers_read_as_null == 3
 
     def test_the_last_of_repeated_keys_wins_and_is_counted_once(self):
