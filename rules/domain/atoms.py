@@ -273,11 +273,8 @@ class Atoms:
             self._text_columns = TextColumns(self._columns, self._open())
         return self._text_columns
 
-    def fill(self, trees: Iterable[Node], deadline: float | None = None) -> dict[str, bytes]:
-        """Find all text terms of the trees at every point; the bits that were not stored yet, by key, to be stored.
-
-        Stops early, with what it has, when the deadline passes.
-        """
+    def fill(self, trees: Iterable[Node], deadline: float | None = None) -> None:
+        """Find all text terms of the trees at every point; stops early, with what it has, when the deadline passes."""
         terms = {key: term for tree in trees for key, term in atoms_of(tree).items() if not self.is_complete(key)}
         try:
             self._find_phrases({key: term for key, term in terms.items() if term.value in PHRASE_FUNCTIONS}, deadline)
@@ -286,6 +283,9 @@ class Atoms:
                     self.flags(term, deadline=deadline)
         except OutOfTime:
             pass
+
+    def take_fresh(self) -> dict[str, bytes]:
+        """Bits that were completed since this was last asked, by key, to be stored."""
         fresh, self.fresh = self.fresh, set()
         return {key: self._bits[key] for key in sorted(fresh)}
 

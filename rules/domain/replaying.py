@@ -41,8 +41,9 @@ class Finding(NamedTuple):
 
 
 def replay_segment(points: Points, rules: Sequence[Rule]) -> SegmentResult:
-    """Settle the rules over all points of a segment. Text terms whose bits are not cached are found on the way."""
+    """Settle the rules over all points of a segment. Text terms without bits are found first, to be stored after."""
     columns = points.columns
+    points.atoms.fill(rule.tree for rule in rules)
     open_codes = codes_of(rules)
     found = [candidates(rule, points, open_codes) for rule in rules]
     outcome = settle(columns, points, rules, found)

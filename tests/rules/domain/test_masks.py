@@ -93,9 +93,11 @@ def test_filling_finds_the_same_bits_as_asking_term_by_term():
              for text in ("ctx.final_text", "last_paragraph(ctx.final_text)", "ctx.user_text")]  # fmt: skip
     trees.append(tree_of("size(ctx.user_text) > 3 || ctx.final_text.contains('a')"))
     [filled], [asked] = views_of(walks), views_of(walks)
-    bits = filled.atoms.fill(trees)
+    filled.atoms.fill(trees)
+    bits = filled.atoms.take_fresh()
     for tree in trees:
         for key, term in atoms_of(tree).items():
             assert list(mask(term, filled)) == list(mask(term, asked))
             assert bits[key] == asked.atoms.packed(key)
-    assert filled.atoms.fill(trees) == {}
+    filled.atoms.fill(trees)
+    assert filled.atoms.take_fresh() == {}
