@@ -100,7 +100,9 @@ def test_texts_are_mapped_from_a_file(tmp_path):
     assert open_texts(path).final.equals(open_texts(segment.texts).final)
 
 
-@pytest.mark.parametrize("spoil", [lambda b: b"", lambda b: b[:40], lambda b: b"ELC2" + b[4:], lambda b: b[: len(b) // 2]])
+@pytest.mark.parametrize(
+    "spoil", [lambda b: b"", lambda b: b[:40], lambda b: b"ELC2" + b[4:], lambda b: b[: len(b) // 2]]
+)
 def test_a_damaged_blob_is_told(spoil):
     [segment] = build_segments(walks_of(3))
     with pytest.raises(DamagedSegment):
