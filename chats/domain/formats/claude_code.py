@@ -79,8 +79,8 @@ def _session(records: list[Any], reading: Reading) -> Iterator[Item]:
     reading.report.other_branches += branches
     if not paths:
         raise ReadingProblem("no_messages")
-    for n, path in enumerate(paths if reading.options.all_branches else paths[-1:]):
-        drafts.append((_chat(tree, path, reading, title), "branch" if n < len(paths) - 1 else ""))
+    for path in paths if reading.options.all_branches else paths[-1:]:
+        drafts.append((_chat(tree, path, reading, title), "" if path is paths[-1] else "branch"))
     calls = {c.id: c for d, _ in drafts for known in d.details for c in known.tool_calls}
     if not only_side:
         for group in _side_groups(tree, side):
