@@ -10,21 +10,6 @@ from django.db import models
 from eleanor_site.tenants.models import TenantModel
 
 
-class SavedSearch(TenantModel):
-    """Filters of the chat list under a name; `query` is the URL's query string."""
-
-    name = models.CharField(max_length=120)
-    query = models.TextField(default="", blank=True)
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
-    created_at = models.DateTimeField(auto_now_add=True)
-
-    class Meta:
-        constraints: ClassVar = [models.UniqueConstraint(fields=["tenant", "name"], name="saved_search_name_unique")]
-
-    def __str__(self) -> str:
-        return self.name
-
-
 class Corpus(TenantModel):
     """A frozen selection: the chat versions that it holds never change, and its digest names them.
 
