@@ -188,6 +188,7 @@ CELERY_TASK_ROUTES = {
 CELERY_BEAT_SCHEDULE = {
     "sweep-chats": {"task": "chats.tasks.sweep", "schedule": 30.0},
     "sweep-rules": {"task": "rules.tasks.sweep", "schedule": 30.0},
+    "end-observations": {"task": "rules.tasks.end_observations", "schedule": 300.0},
 }
 CELERY_TIMEZONE = "UTC"
 

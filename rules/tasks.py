@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from rules import chunks
+from rules import chunks, switching
 
 
 @shared_task(name="rules.tasks.run_chunk")
@@ -15,3 +15,8 @@ def run_chunk(chunk_id: int) -> None:
 def sweep() -> None:
     for chunk_id in chunks.chunks_to_send_again():
         run_chunk.apply_async(args=(chunk_id,), retry=False)
+
+
+@shared_task(name="rules.tasks.end_observations")
+def end_observations() -> None:
+    switching.end_observations()

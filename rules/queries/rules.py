@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from django.db.models import Prefetch
 
 from eleanor_site.tenants.models import PromptLanguage, Tenant
+from rules.domain.context import Stage
 from rules.domain.rule_set import RuleSpec
 from rules.models import Release, ReleaseEntry, Rule, RuleDraft, RuleVersion
+from rules.models.rules import RuleContent
 
 
 @dataclass(frozen=True)
@@ -77,12 +79,40 @@ def rule_set(tenant: Tenant, *, drafts: bool, release: Release | None = None) ->
     return specs
 
 
-def _spec(tenant: Tenant, content: RuleVersion | RuleDraft, code: str, version: int) -> RuleSpec:
+def edited_set(
+    tenant: Tenant, code: str, content: RuleContent, *, position: int | None = None, version: int = 0
+) -> list[RuleSpec]:
+    """The live rules with this content in the place of the rule `code`; a new rule comes last, or at `position`.
+
+    A rule that is live in another state (observed, paused) takes the place that it has in the release.
+    """
+    mine = _spec(tenant, content, code, version)
+    specs = []
+    placed = False
+    for entry in live_entries():
+        if entry.version.rule.code == code:
+            specs.append(mine)
+            placed = True
+        elif entry.mode == ReleaseEntry.Mode.LIVE:
+            specs.append(_spec(tenant, entry.version, entry.version.rule.code, entry.version.number))
+    if position is not None:
+        specs = [spec for spec in specs if spec is not mine]
+        specs.insert(max(0, min(position - 1, len(specs))), mine)
+    elif not placed:
+        specs.append(mine)
+    return specs
+
+
+def stage_of(content: RuleContent) -> Stage:
+    return "round" if content.stage == "round" else "final"
+
+
+def _spec(tenant: Tenant, content: RuleContent, code: str, version: int) -> RuleSpec:
     french = tenant.prompt_language == PromptLanguage.FRENCH
     first, second = (content.prompt_fr, content.prompt_en) if french else (content.prompt_en, content.prompt_fr)
     return RuleSpec(
         code=code,
-        stage="round" if content.stage == "round" else "final",
+        stage=stage_of(content),
         max_nudges=content.max_nudges,
         expression=content.expression,
         prompt=first or second,

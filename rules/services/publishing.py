@@ -3,46 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Max
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from eleanor_site.audit.services import record
-from eleanor_site.problems import Conflict, Refused
+from eleanor_site.problems import Refused
 from eleanor_site.tenants.models import Tenant, User
 from rules.domain.language import check
 from rules.models import Release, ReleaseEntry, Rule, RuleDraft, RuleVersion
-from rules.services.drafts import content_of, newest_version
+from rules.queries.gates import blocking_gates, failed
+from rules.services.drafts import content_of, newest_version, remember_prompts
+from rules.signals import gate_failed
+from rules.switching import Mode, NeedsApproval, Place, ReleaseConflict, live_places, live_release, make_release
 
-Mode = ReleaseEntry.Mode
-
-
-@dataclass(frozen=True)
-class Place:
-    """One entry of a release that is being made."""
-
-    version: RuleVersion
-    mode: str
-    observe_until: datetime | None = None
+__all__ = ["Mode", "NeedsApproval", "ReleaseConflict", "live_entry", "live_release", "publish_drafts", "roll_back"]
 
 
-@dataclass
-class ReleaseConflict(Conflict):
-    """Somebody published since the person looked."""
-
-    live: Release | None
-
-    def __str__(self) -> str:
-        return _("Somebody else published a release meanwhile.")
-
-
-def live_release() -> Release | None:
-    return Release.objects.filter(status=Release.Status.LIVE).first()
+class GateClosed(Refused):
+    """Something that has to be green before a rule goes live isn't."""
 
 
 def live_entry(rule: Rule) -> ReleaseEntry | None:
@@ -63,32 +45,66 @@ def publish_drafts(
     """Make a version of each rule's draft and a release that holds them; new rules go to the end.
 
     `seen_release` is the number of the live release that the person decided on. Raises ReleaseConflict when another
-    one is live, Refused when a draft is missing, has no prompt, or its expression has an error.
+    one is live, Refused when a draft is missing, has no prompt, or its expression has an error, GateClosed when a test
+    that is kept with a rule fails, NeedsApproval when the tenant asks for a second person. An observed rule is never
+    injected: it needs no approval, and its tests may fail.
     """
-    places = _places(tenant, seen_release)
-    for rule in rules:
-        version = _version_of_draft(tenant, rule, by, note)
-        new = Place(version, mode, observe_until)
-        at = next((i for i, place in enumerate(places) if place.version.rule_id == rule.pk), None)
+    places = with_drafts(tenant, live_places(tenant, seen_release), dict.fromkeys(rules, mode), by, note)
+    if observe_until is not None:
+        places = [replace(p, observe_until=observe_until) if p.mode == Mode.OBSERVE else p for p in places]
+    return make_release(tenant, places, by=by, note=note, action="release.publish", label=_codes(rules))
+
+
+def with_drafts(
+    tenant: Tenant,
+    places: Sequence[Place],
+    modes: dict[Rule, str],
+    by: User,
+    note: str,
+    approved_by: User | None = None,
+) -> list[Place]:
+    """These places with a new version of each of the rules in it. Runs inside the transaction that publishes."""
+    found = list(places)
+    for rule, mode in modes.items():
+        if mode == Mode.LIVE:
+            _require_gates(tenant, rule)
+        version = _version_of_draft(tenant, rule, by, note, approved_by)
+        until = observe_end(tenant) if mode == Mode.OBSERVE else None
+        new = Place(version, mode, until)
+        at = next((i for i, place in enumerate(found) if place.version.rule_id == rule.pk), None)
         if at is None:
-            places.append(new)
+            found.append(new)
         else:
-            places[at] = new
-    return _release(tenant, places, by=by, note=note, action="release.publish", label=_codes(rules))
+            found[at] = new
+    return found
+
+
+def observe_end(tenant: Tenant) -> datetime:
+    """When an observation that begins now ends."""
+    return timezone.now() + timedelta(days=tenant.observe_days)
 
 
 @transaction.atomic
 def reorder(*, tenant: Tenant, order: Sequence[int], by: User, seen_release: int, note: str = "") -> Release:
-    """The live rules in another order: `order` names the rules' ids; rules that it leaves out come last."""
-    places = _places(tenant, seen_release)
-    rank = {pk: i for i, pk in enumerate(order)}
-    moved = sorted(places, key=lambda place: rank.get(place.version.rule_id, len(rank)))
+    """The live rules in another order: `order` names the rules' ids; rules that it leaves out come last.
+
+    Refused while the tenant asks for a second person: then the order is a proposal like any other change.
+    """
+    places = live_places(tenant, seen_release)
+    moved = in_order(places, order)
     if moved == places:
         live = live_release()
         if live is None:
             raise Refused(_("There is no live release whose order could change."))
         return live
-    return _release(tenant, moved, by=by, note=note, action="release.reorder", label=_("order"))
+    if tenant.second_person:
+        raise NeedsApproval(_("A second person has to approve another order. Add it to the open release."))
+    return make_release(tenant, moved, by=by, note=note, action="release.reorder", label=_("order"))
+
+
+def in_order(places: Sequence[Place], order: Sequence[int]) -> list[Place]:
+    rank = {pk: i for i, pk in enumerate(order)}
+    return sorted(places, key=lambda place: rank.get(place.version.rule_id, len(rank)))
 
 
 @transaction.atomic
@@ -102,55 +118,86 @@ def set_mode(
     note: str = "",
     observe_until: datetime | None = None,
 ) -> Release:
-    """Pause, resume or observe a rule of the live release."""
-    places = _places(tenant, seen_release)
+    """Pause, resume or observe a rule of the live release. An observation ends after the tenant's number of days."""
+    places = live_places(tenant, seen_release)
     if not any(place.version.rule_id == rule.pk for place in places):
         raise Refused(_("%(code)s is not part of the live release.") % {"code": rule.code})
-    until = observe_until if mode == Mode.OBSERVE else None
+    until = (observe_until or observe_end(tenant)) if mode == Mode.OBSERVE else None
     changed = [
         replace(place, mode=mode, observe_until=until) if place.version.rule_id == rule.pk else place
         for place in places
     ]
-    return _release(tenant, changed, by=by, note=note, action=f"rule.{mode}", label=rule.code)
+    return make_release(tenant, changed, by=by, note=note, action=f"rule.{mode}", label=rule.code)
 
 
 @transaction.atomic
 def take_out(*, tenant: Tenant, rule: Rule, by: User, seen_release: int, note: str = "") -> Release:
     """A release without this rule."""
-    places = [place for place in _places(tenant, seen_release) if place.version.rule_id != rule.pk]
-    return _release(tenant, places, by=by, note=note, action="release.take_out", label=rule.code)
+    places = [place for place in live_places(tenant, seen_release) if place.version.rule_id != rule.pk]
+    return make_release(tenant, places, by=by, note=note, action="release.take_out", label=rule.code)
 
 
 @transaction.atomic
 def roll_back(*, tenant: Tenant, to: Release, by: User, seen_release: int, note: str) -> Release:
-    """A new release with the contents of an older one."""
-    _places(tenant, seen_release)
-    places = [Place(e.version, e.mode, e.observe_until) for e in to.entries.select_related("version")]
-    return _release(tenant, places, by=by, note=note, action="release.roll_back", label=str(to.number))
+    """A new release with the contents of an older one. Observations in it begin anew."""
+    live_places(tenant, seen_release)
+    places = [
+        Place(e.version, e.mode, observe_end(tenant) if e.mode == Mode.OBSERVE else None)
+        for e in to.entries.select_related("version__rule")
+    ]
+    return make_release(tenant, places, by=by, note=note, action="release.roll_back", label=str(to.number))
 
 
-def _places(tenant: Tenant, seen_release: int) -> list[Place]:
-    """The live release's entries, with the tenant's row locked so that releases are made one after the other."""
-    Tenant.objects.select_for_update().get(pk=tenant.pk)
-    live = live_release()
-    if (live.number if live else 0) != seen_release:
-        raise ReleaseConflict(live)
-    if live is None:
-        return []
-    return [Place(e.version, e.mode, e.observe_until) for e in live.entries.select_related("version__rule")]
+@transaction.atomic
+def roll_back_rule(*, tenant: Tenant, rule: Rule, to: RuleVersion, by: User, seen_release: int, note: str) -> Release:
+    """One rule with the content of an older version, as a new version, in a new release. Its draft stays.
+
+    Refused when the rule isn't part of the live release.
+    """
+    places = live_places(tenant, seen_release)
+    if not any(place.version.rule_id == rule.pk for place in places):
+        raise Refused(_("%(code)s is not part of the live release.") % {"code": rule.code})
+    version = _new_version(tenant, rule, by, note, RuleVersion(**content_of(to)), approved_by=to.approved_by)
+    changed = [replace(p, version=version) if p.version.rule_id == rule.pk else p for p in places]
+    label = f"{rule.code} v{to.number}"
+    return make_release(tenant, changed, by=by, note=note, action="rule.roll_back", label=label, content_of=to)
 
 
-def _version_of_draft(tenant: Tenant, rule: Rule, by: User, note: str) -> RuleVersion:
+def _require_gates(tenant: Tenant, rule: Rule) -> None:
+    closed = failed(blocking_gates(tenant, rule))
+    if closed:
+        gate_failed.send(sender=Rule, tenant=tenant, rule=rule, gates=closed)
+        raise GateClosed(closed[0].sentence)
+
+
+def _version_of_draft(tenant: Tenant, rule: Rule, by: User, note: str, approved_by: User | None = None) -> RuleVersion:
+    """A new version of the rule's draft; the newest version as it is when there is no draft."""
     draft = RuleDraft.objects.select_for_update().filter(rule=rule).first()
     if draft is None:
         newest = newest_version(rule)
         if newest is None:
             raise Refused(_("%(code)s has nothing to publish.") % {"code": rule.code})
+        if approved_by is not None and newest.approved_by_id is None:
+            newest.approved_by = approved_by
+            newest.save(update_fields=["approved_by"])
         return newest
     if not (draft.prompt_en.strip() or draft.prompt_fr.strip()):
         raise Refused(_("%(code)s has no prompt: a nudge without words can't be sent.") % {"code": rule.code})
     if any(d.severity == "error" for d in check(draft.expression).diagnostics):
         raise Refused(_("The expression of %(code)s has an error.") % {"code": rule.code})
+    version = _new_version(tenant, rule, by, note, draft, approved_by)
+    draft.delete()
+    return version
+
+
+def _new_version(
+    tenant: Tenant,
+    rule: Rule,
+    by: User,
+    note: str,
+    content: RuleDraft | RuleVersion,
+    approved_by: User | None,
+) -> RuleVersion:
     newest = newest_version(rule)
     version = RuleVersion.objects.create(
         tenant=tenant,
@@ -158,9 +205,10 @@ def _version_of_draft(tenant: Tenant, rule: Rule, by: User, note: str) -> RuleVe
         number=newest.number + 1 if newest else 1,
         note=note,
         by=by,
-        **content_of(draft),
+        approved_by=approved_by,
+        **content_of(content),
     )
-    draft.delete()
+    remember_prompts(tenant, rule.code, version.prompt_en, version.prompt_fr)
     record(
         tenant=tenant,
         by=by,
@@ -173,53 +221,6 @@ def _version_of_draft(tenant: Tenant, rule: Rule, by: User, note: str) -> RuleVe
         note=note,
     )
     return version
-
-
-def _release(tenant: Tenant, places: Sequence[Place], *, by: User, note: str, action: str, label: str) -> Release:
-    live = live_release()
-    last = Release.objects.aggregate(last=Max("number"))["last"] or 0
-    before = _summary(live) if live else None
-    Release.objects.filter(status=Release.Status.LIVE).update(status=Release.Status.SUPERSEDED)
-    release = Release.objects.create(
-        tenant=tenant,
-        number=last + 1,
-        status=Release.Status.LIVE,
-        note=note,
-        based_on=live.number if live else 0,
-        by=by,
-        published_at=timezone.now(),
-    )
-    ReleaseEntry.objects.bulk_create(
-        ReleaseEntry(
-            tenant=tenant,
-            release=release,
-            position=position,
-            version=place.version,
-            mode=place.mode,
-            observe_until=place.observe_until,
-        )
-        for position, place in enumerate(places, start=1)
-    )
-    record(
-        tenant=tenant,
-        by=by,
-        action=action,
-        object_type="release",
-        object_id=release.number,
-        object_label=f"{release.number}: {label}",
-        before=before,
-        after=_summary(release),
-        note=note,
-    )
-    return release
-
-
-def _summary(release: Release) -> dict[str, Any]:
-    entries = release.entries.select_related("version__rule")
-    return {
-        "release": release.number,
-        "rules": [f"{e.position}. {e.version.rule.code} v{e.version.number} {e.mode}" for e in entries],
-    }
 
 
 def _codes(rules: Sequence[Rule]) -> str:
