@@ -78,7 +78,7 @@ def test_accepted(given, source):
     ],
 )
 def test_no_header(given):
-    with pytest.raises(ValueError, match="header|JSON|Header"):
+    with pytest.raises(ValueError, match=r"header|JSON|Header"):
         EleanorFrameworkHeader.from_header(given)
 
 

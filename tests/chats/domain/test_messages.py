@@ -202,7 +202,7 @@ class TestAppending:
     )
     def test_a_wrong_placement_or_pattern_changes_nothing(self, arguments):
         chat = chat_of("S1 u")
-        with pytest.raises(ValueError, match="placement|pattern"):
+        with pytest.raises(ValueError, match=r"placement|pattern"):
             chat.append_system("N", **arguments)
         assert contents(chat) == "S1 u"
 
