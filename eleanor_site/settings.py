@@ -62,7 +62,7 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
-    "django_structlog.middlewares.RequestMiddleware",
+    "eleanor_site.request_log.RequestLog",
     "eleanor_site.middleware.private_pages",
 ]
 
@@ -194,5 +194,6 @@ CELERY_TIMEZONE = "UTC"
 
 LOGGING = logging_settings(level=environment.text("LOG_LEVEL", "INFO"), lines_as_json=PRODUCTION)
 DJANGO_STRUCTLOG_CELERY_ENABLED = False
+DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False
 MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 TESTING = "pytest" in sys.modules

@@ -1,0 +1,29 @@
+"""What the log holds: ids and paths, never what people wrote."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from django.test import Client
+
+from eleanor_site.tenants.models import Tenant
+from tests.factories import make_chat
+
+
+def test_searched_and_sent_texts_are_not_logged(author: Client, acme: Tenant, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        make_chat(acme, {"role": "user", "content": "my-secret-message"}, {"role": "assistant", "content": "ok"})
+        author.get("/t/acme/chats/?q=my-secret-search")
+        author.get("/t/acme/rules/check/completions?text=my-secret-expression&at=3")
+        author.post("/t/acme/rules/check/expression", {"expression": "my-secret-draft"})
+        author.get("/t/acme/no-such-page?q=my-secret-address")
+    assert "my-secret" not in caplog.text
+    assert "/t/acme/chats/" in caplog.text
+
+
+def test_line_breaks_in_input_forge_no_line(viewer: Client, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG):
+        viewer.get("/t/acme/%0aforged line")
+    lines = [line for record in caplog.records for line in record.getMessage().splitlines()]
+    assert not any(line.startswith("forged line") for line in lines)
