@@ -34,7 +34,7 @@ def _is_message(value: Any) -> bool:
 
 def has_blocks(message: Any) -> bool:
     """Whether a message holds blocks that only this form has."""
-    return any(mapping(b).get("type") in BLOCKS for b in sequence(mapping(message).get("content")))
+    return any(text(mapping(b).get("type")) in BLOCKS for b in sequence(mapping(message).get("content")))
 
 
 def _fits(row: dict[str, Any]) -> bool:
@@ -218,10 +218,10 @@ def add_answer(draft: ChatDraft, blocks: Any, *, finish: str | None = None, **gi
     added = 0
     for block in blocks:
         known = mapping(block)
-        kind = known.get("type")
+        kind = text(known.get("type"))
         if kind in _CALLS:
             calls.append(Call(label(known.get("id")), label(known.get("name")) or "unknown", known.get("input")))
-        elif isinstance(kind, str) and kind.endswith("tool_result"):
+        elif kind is not None and kind.endswith("tool_result"):
             if answer.texts or calls or answer.reasoning:
                 draft.add("assistant", answer, calls=calls, **given)
                 added += 1

@@ -47,7 +47,7 @@ def recognise(head: Head) -> float:
         return 0.0
     if not any(isinstance(r, dict) and _is_message(r) and ("uuid" in r or "sessionId" in r) for r in head.rows):
         return 0.0
-    return share(head, lambda r: "sessionId" in r or "uuid" in r or r.get("type") in _OTHER_TYPES)
+    return share(head, lambda r: "sessionId" in r or "uuid" in r or text(r.get("type")) in _OTHER_TYPES)
 
 
 def _is_message(record: dict[str, Any]) -> bool:

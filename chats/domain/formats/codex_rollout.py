@@ -37,7 +37,7 @@ def recognise(head: Head) -> float:
     return share(
         head,
         lambda r: (
-            (r.get("type") in _PAYLOAD_TYPES and isinstance(r.get("payload"), dict))
+            (text(r.get("type")) in _PAYLOAD_TYPES and isinstance(r.get("payload"), dict))
             or (isinstance(r.get("type"), str) and _EXEC_TYPES.match(r["type"]) is not None and "payload" not in r)
         ),
     )

@@ -30,7 +30,7 @@ def recognise(head: Head) -> float:
 
 
 def _fits(row: dict[str, Any]) -> bool:
-    return isinstance(row.get("observations"), list) or (row.get("type") in _TYPES and "traceId" in row)
+    return isinstance(row.get("observations"), list) or (text(row.get("type")) in _TYPES and "traceId" in row)
 
 
 def _is_normalised(top: dict[str, Any]) -> bool:
@@ -39,7 +39,7 @@ def _is_normalised(top: dict[str, Any]) -> bool:
 
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:
-    if all(mapping(r).get("type") in _TYPES for r in document.head.rows):
+    if all(text(mapping(r).get("type")) in _TYPES for r in document.head.rows):
         yield from read_whole(document, reading, lambda rows: _chats({}, mappings(rows), reading))
         return
     yield from read_rows(document.rows(), reading, lambda row: _convert(mapping(row), reading))

@@ -55,7 +55,7 @@ def _chats(rows: list[Any], reading: Reading) -> Iterator[Item]:
         call_id = label(at(run, "outputs", "output", "tool_call_id")) or label(at(run, "inputs", "tool_call_id"))
         if run.get("run_type") == "tool" and call_id is not None:
             chats.outcomes[call_id] = "error" if run.get("error") else "ok"
-        if run.get("run_type") in _MODEL_RUNS:
+        if text(run.get("run_type")) in _MODEL_RUNS:
             chats.add(_step(run))
     made = False
     for item in chats.chats():

@@ -125,7 +125,7 @@ def is_message(value: Any) -> bool:
     if "parts" in value or "toolInvocations" in value:
         return False
     if isinstance(value.get("content"), list):
-        return not any(mapping(p).get("type") in _ANTHROPIC_BLOCKS for p in value["content"])
+        return not any(text(mapping(p).get("type")) in _ANTHROPIC_BLOCKS for p in value["content"])
     return True
 
 

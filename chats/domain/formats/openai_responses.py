@@ -188,7 +188,7 @@ def _completed(request: dict[str, Any], response: Any, reading: Reading) -> Iter
 
 def _joined(entries: list[Any]) -> bool:
     """Whether an earlier answer of the chain stands before the input."""
-    return any(mapping(e).get("role") == "assistant" or mapping(e).get("type") in _MARKS for e in entries)
+    return any(mapping(e).get("role") == "assistant" or text(mapping(e).get("type")) in _MARKS for e in entries)
 
 
 def _add_response(items: ItemReader, answer: dict[str, Any]) -> None:

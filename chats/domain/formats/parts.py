@@ -32,6 +32,8 @@ def placeholder(kind: str, part: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 def kind_of(part: dict[str, Any]) -> str | None:
     """`image`, `audio` or `file` for a part that isn't text, by its type or its media type."""
     given = part.get("type")
+    if not isinstance(given, str):
+        return None
     if given in IMAGE_TYPES:
         return "image"
     if given in AUDIO_TYPES:
@@ -141,7 +143,7 @@ def read_part(content: Content, part: Any, not_understood: list[str] | None = No
         return
     if not isinstance(part, dict):
         return
-    kind = part.get("type")
+    kind = part.get("type") if isinstance(part.get("type"), str) else None
     if kind in TEXT_TYPES or kind is None:
         for key in ("text", "value", "content", "refusal"):
             if isinstance(part.get(key), str):

@@ -21,6 +21,7 @@ PROBLEM_CODES: Final[Mapping[str, str]] = {
     "nested_archive": "an archive in an archive, deeper than is read; args: name",
     "unreadable": "a record that does not have the shape of its format; args: reason",
     "wrong_type": "a value of the wrong type; args: expected, found",
+    "wrong_value": "a value that is not allowed there; args: expected or reason",
     "refused_key": "a key that the exchange form does not know inside a chat; args: key",
     "no_messages": "a record without messages",
     "failed_run": "a run that failed with an error and has no messages; args: error",

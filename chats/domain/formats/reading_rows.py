@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head, Row
 from chats.domain.formats.drafts import Reading
-from chats.domain.formats.problems import Problem, ReadingProblem
+from chats.domain.formats.problems import Place, Problem, ReadingProblem
 from chats.domain.record import ChatRecord
 
-type_errors = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
+TYPE_ERRORS: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
 Item = ChatRecord | Problem
 
 
@@ -29,8 +29,13 @@ def read_rows(
             yield problem.at(row.place)
             if problem.stops_file:
                 return
-        except type_errors as error:
-            yield Problem("unreadable", row.place, {"reason": f"{type(error).__name__}: {error}"[:200]})
+        except TYPE_ERRORS as error:
+            yield unreadable(error, row.place)
+
+
+def unreadable(error: Exception, place: Place) -> Problem:
+    """A record whose shape no reader expected; only the kind of error is told, never what the record says."""
+    return Problem("unreadable", place, {"reason": type(error).__name__})
 
 
 def read_whole(document: Document, reading: Reading, convert: Callable[[list[Any]], Iterable[Item]]) -> Iterator[Item]:

@@ -38,7 +38,7 @@ from chats.domain.formats import (
 )
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Reading
-from chats.domain.formats.reading_rows import Item
+from chats.domain.formats.reading_rows import TYPE_ERRORS, Item
 
 Need = Literal["A", "B", "C"]
 Recognise = Callable[[Head], float]
@@ -99,4 +99,12 @@ BY_ID: Final = {f.id: f for f in FORMATS}
 
 def recognised(head: Head) -> Format | None:
     """The first format that more than half of the first records fit."""
-    return next((f for f in FORMATS if f.recognise(head) > 0.5), None)
+    return next((f for f in FORMATS if _share(f, head) > 0.5), None)
+
+
+def _share(known: Format, head: Head) -> float:
+    """A value of an unexpected type means that the records are of another format."""
+    try:
+        return known.recognise(head)
+    except TYPE_ERRORS:
+        return 0.0

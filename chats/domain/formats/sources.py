@@ -27,6 +27,7 @@ from chats.domain.formats.drafts import Reading
 from chats.domain.formats.identity import content_hash
 from chats.domain.formats.limits import ImportOptions
 from chats.domain.formats.problems import ImportReport, Place, Problem, ReadingProblem
+from chats.domain.formats.reading_rows import TYPE_ERRORS, unreadable
 from chats.domain.formats.register import BY_ID, Format, recognised
 from chats.domain.formats.text_protocols import converted, matching_protocols
 from chats.domain.formats.values import mapping
@@ -217,8 +218,11 @@ class Source:
         document = self._document(source, self.report)
         found = self._format_of(document)
         reading = Reading(self.options, self.report, document.cleaner, document.place)
-        for item in found.read(document, reading):
-            yield Located(item, item.place if isinstance(item, Problem) else reading.place)
+        try:
+            for item in found.read(document, reading):
+                yield Located(item, item.place if isinstance(item, Problem) else reading.place)
+        except TYPE_ERRORS as error:
+            yield _located(unreadable(error, reading.place))
 
     def _document(self, source: ByteSource, report: ImportReport) -> Document:
         return Document(source, Cleaner(self.options.limits, report), self.options.encoding)
