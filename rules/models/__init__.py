@@ -1,16 +1,18 @@
 """The rows of the deciding side."""
 
-from rules.models.nudges import RecordedNudge
+from rules.models.nudges import NudgeDay, RecordedNudge
 from rules.models.proposals import Proposal, ProposalItem
 from rules.models.releases import Release, ReleaseEntry
 from rules.models.replays import Replay, ReplayChunk
 from rules.models.rules import DraftRevision, KnownPrompt, Rule, RuleDraft, RuleTest, RuleVersion
 from rules.models.segments import Preparation, Segment, SegmentAtom, SegmentChat
 from rules.models.tools import ToolEntry
+from rules.models.verdicts import ReviewItem, ReviewQueue, Verdict
 
 __all__ = [
     "DraftRevision",
     "KnownPrompt",
+    "NudgeDay",
     "Preparation",
     "Proposal",
     "ProposalItem",
@@ -19,6 +21,8 @@ __all__ = [
     "ReleaseEntry",
     "Replay",
     "ReplayChunk",
+    "ReviewItem",
+    "ReviewQueue",
     "Rule",
     "RuleDraft",
     "RuleTest",
@@ -27,4 +31,5 @@ __all__ = [
     "SegmentAtom",
     "SegmentChat",
     "ToolEntry",
+    "Verdict",
 ]

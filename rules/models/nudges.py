@@ -1,17 +1,22 @@
-"""Nudges that the history holds, whoever wrote them there."""
+"""Nudges that the history holds, whoever wrote them there, and their counts by day."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
 from django.db import models
+from django.db.models.functions import Coalesce
 from django.utils.translation import gettext_lazy as _
 
 from eleanor_site.tenants.models import TenantModel
 
 
 class RecordedNudge(TenantModel):
-    """One nudge of a stored chat, or one that a live runtime reported."""
+    """One nudge of a stored chat, or one that a live runtime reported.
+
+    Lists go by `sorted_at`: when it happened where that is known, else when it came in. Indexes follow the filters of
+    the list, so that a page costs the same however many nudges there are and however deep it lies.
+    """
 
     class Source(models.TextChoices):
         IMPORT = "import", _("Import")
@@ -20,11 +25,14 @@ class RecordedNudge(TenantModel):
 
     code = models.CharField(max_length=64)
     source = models.CharField(max_length=10, choices=Source)
-    chat = models.ForeignKey("chats.Chat", null=True, blank=True, on_delete=models.CASCADE, related_name="+")
+    # A chat that retention removes leaves its nudges, so that counts stay.
+    chat = models.ForeignKey("chats.Chat", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
     chat_version = models.ForeignKey(
-        "chats.ChatVersion", null=True, blank=True, on_delete=models.CASCADE, related_name="+"
+        "chats.ChatVersion", null=True, blank=True, on_delete=models.SET_NULL, related_name="+"
     )
     message = models.PositiveIntegerField(null=True, blank=True)
+    # The response that the point right before the nudge stands at; with the stage it names that point.
+    point = models.PositiveIntegerField(null=True, blank=True)
     turn = models.PositiveIntegerField(null=True, blank=True)
     stage = models.CharField(max_length=5, default="", blank=True)
     version = models.ForeignKey("rules.RuleVersion", null=True, blank=True, on_delete=models.SET_NULL, related_name="+")
@@ -35,6 +43,9 @@ class RecordedNudge(TenantModel):
     at = models.DateTimeField(null=True, blank=True)
     external_key = models.CharField(max_length=200, default="", blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
+    sorted_at = models.GeneratedField(
+        expression=Coalesce("at", "created_at"), output_field=models.DateTimeField(), db_persist=True
+    )
 
     class Meta:
         constraints: ClassVar = [
@@ -45,10 +56,42 @@ class RecordedNudge(TenantModel):
             ),
         ]
         indexes: ClassVar = [
-            models.Index(fields=["tenant", "-id"]),
-            models.Index(fields=["tenant", "code", "-id"]),
-            models.Index(fields=["tenant", "at"]),
+            models.Index(fields=["tenant", "-sorted_at", "-id"], name="nudge_by_time"),
+            models.Index(fields=["tenant", "code", "-sorted_at", "-id"], name="nudge_by_code"),
+            models.Index(fields=["tenant", "model", "-sorted_at", "-id"], name="nudge_by_model"),
+            models.Index(fields=["tenant", "language", "-sorted_at", "-id"], name="nudge_by_language"),
+            models.Index(fields=["tenant", "source", "-sorted_at", "-id"], name="nudge_by_source"),
+            models.Index(fields=["tenant", "outcome", "-sorted_at", "-id"], name="nudge_by_outcome"),
         ]
 
     def __str__(self) -> str:
         return f"{self.code} {self.source}"
+
+
+class NudgeDay(TenantModel):
+    """How many recorded nudges of one kind there are on one day (UTC).
+
+    Triggers keep it in step with the table of nudges, whoever writes there; nothing else writes here. `day` is an ISO
+    date, empty where the history has no time; `version` the id of a rule version, 0 where it isn't known.
+    """
+
+    day = models.CharField(max_length=10, default="", blank=True)
+    code = models.CharField(max_length=64)
+    version = models.PositiveBigIntegerField(default=0)
+    model = models.CharField(max_length=200, default="", blank=True)
+    language = models.CharField(max_length=5, default="", blank=True)
+    source = models.CharField(max_length=10)
+    stage = models.CharField(max_length=5, default="", blank=True)
+    outcome = models.CharField(max_length=10, default="", blank=True)
+    count = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["tenant", "day", "code", "version", "model", "language", "source", "stage", "outcome"],
+                name="nudge_day_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.day} {self.code} {self.count}"

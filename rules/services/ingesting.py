@@ -47,6 +47,7 @@ def _nudges(tenant: Tenant, version: ChatVersion, record: ChatRecord, walked: Wa
             chat=version.chat,
             chat_version=version,
             message=nudge.message,
+            point=walked.points[nudge.point].message if nudge.point is not None else None,
             turn=nudge.turn,
             stage=walked.points[nudge.point].stage if nudge.point is not None else "",
             model=version.chat.model,
