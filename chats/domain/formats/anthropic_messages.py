@@ -10,6 +10,7 @@ from chats.domain.details import ResultStatus
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
 from chats.domain.formats.exchanges import Exchanges, run_of_exchanges
+from chats.domain.formats.marks import is_anthropic_request
 from chats.domain.formats.parts import Content, read_part
 from chats.domain.formats.problems import Problem, ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
@@ -54,7 +55,7 @@ def _fits_pair(request: dict[str, Any], response: Any) -> bool:
         return False
     if mapping(response).get("type") == "message" or any(has_blocks(m) for m in messages):
         return True
-    return isinstance(request.get("system"), (str, list)) and "max_tokens" in request
+    return is_anthropic_request(request)
 
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:

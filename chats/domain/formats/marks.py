@@ -41,3 +41,10 @@ def is_bare_trace(row: dict[str, Any]) -> bool:
         return False
     calls = [c for m in sequence(row.get("messages")) for c in sequence(mapping(m).get("tool_calls"))]
     return any(isinstance(mapping(mapping(c).get("function")).get("arguments"), dict) for c in calls)
+
+
+def is_anthropic_request(row: dict[str, Any]) -> bool:
+    """A request body with the system text beside the messages, as only Anthropic's has it."""
+    if not isinstance(row.get("system"), (str, list)):
+        return False
+    return "max_tokens" in row or str(row.get("model", "")).startswith("claude")

@@ -6,20 +6,17 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
-from chats.domain.formats.drafts import ChatDraft, Reading, offered_tools
-from chats.domain.formats.marks import is_bare_trace
-from chats.domain.formats.openai_chat import OTHER_FORMATS, add_message, has_messages, is_message
+from chats.domain.formats.drafts import ChatDraft, Reading
+from chats.domain.formats.marks import is_anthropic_request, is_bare_trace
+from chats.domain.formats.openai_chat import OTHER_FORMATS, TASK_IDS, add_message, describe, has_messages, is_message
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
-from chats.domain.formats.values import label, mapping, scalars, sequence, text
+from chats.domain.formats.values import mapping, sequence, text
 
 FINETUNE: Final = "openai-finetune"
 HF: Final = "hf-messages"
 COLUMNS: Final = ("messages", "conversation", "conversations", "chat", "trajectory", "traj", "history")
-IDS: Final = ("id", "uuid", "traj_id", "conversation_id")
-TASK_IDS: Final = ("instance_id", "task_id")
 _ROW_ONLY: Final = frozenset({"text", "system_prompt", "loss_weight", "mask", "cutoff_date"})
-_TOOLS: Final = ("tools", "available_tools", "functions")
 _FINETUNE_KEYS: Final = frozenset({"messages", "tools", "functions", "parallel_tool_calls", "weight", *TASK_IDS})
 _LIVE_RUN: Final = frozenset(
     {"termination_reason", "reward_info", "extra_metadata", "dotted_order", "run_type", "done", "epoch"}
@@ -56,7 +53,7 @@ def _fits(row: dict[str, Any]) -> bool:
     column = column_of(row)
     if column is None or (column == "traj" and row.keys() & _LIVE_TRAJ):
         return False
-    if column == "messages" and is_bare_trace(row):
+    if column == "messages" and (is_bare_trace(row) or is_anthropic_request(row)):
         return False
     value = row[column]
     if isinstance(value, str):
@@ -107,11 +104,7 @@ def _chat(row: Any, reading: Reading, source_format: str) -> Item:
     if not isinstance(messages, list):
         raise ReadingProblem("wrong_type", path=column, expected="list", found=type(messages).__name__)
     draft = ChatDraft(reading, source_format)
-    identify(draft, row)
-    tools = next((row[k] for k in _TOOLS if row.get(k) is not None), None)
-    draft.tools = offered_tools(tools, reading.cleaner)
-    draft.title = text(row.get("title"))
-    draft.metadata = scalars(row, without=frozenset({column, "title", *_TOOLS})) | mapping(row.get("metadata"))
+    describe(draft, row, column)
     if isinstance(row.get("system"), str) and row["system"]:
         draft.add("system", row["system"])
     for i, message in enumerate(messages):
@@ -131,11 +124,3 @@ def _with_content(message: dict[str, Any]) -> dict[str, Any]:
     if message.get("from") is not None and "role" not in message:
         changed["role"] = message["from"]
     return changed
-
-
-def identify(draft: ChatDraft, row: dict[str, Any]) -> None:
-    """The external id of a row; a task's id doesn't tell its runs apart."""
-    draft.external_id = next((i for k in IDS if (i := label(row.get(k)))), None)
-    if draft.external_id is None:
-        draft.external_id = next((i for k in TASK_IDS if (i := label(row.get(k)))), None)
-        draft.identity_by_content = draft.external_id is not None

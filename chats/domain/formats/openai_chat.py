@@ -12,7 +12,7 @@ from chats.domain.formats.marks import is_bare_trace, is_mini_swe_run, is_ollama
 from chats.domain.formats.parts import Content, read_content, read_part
 from chats.domain.formats.problems import Problem, ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
-from chats.domain.formats.values import label, mapping, mappings, moment, sequence, shown, text
+from chats.domain.formats.values import label, mapping, mappings, moment, scalars, sequence, shown, text
 from chats.domain.formats.vocabulary import ROLES
 from chats.domain.record import ChatRecord
 
@@ -44,7 +44,12 @@ MESSAGE_KEYS: Final = frozenset(
         "thinking_blocks",
     }
 )
-REQUEST_SETTINGS: Final = frozenset({"model", "temperature", "top_p", "max_tokens", "max_completion_tokens", "seed"})
+IDS: Final = ("id", "uuid", "traj_id", "conversation_id", "thread_id")
+TASK_IDS: Final = ("instance_id", "task_id")
+TOOL_COLUMNS: Final = ("tools", "available_tools", "functions")
+_UNDERSTOOD: Final = frozenset(
+    {"messages", "title", "metadata", "response", "completion", "tool_choice", "system", *IDS, *TOOL_COLUMNS}
+)
 _ANTHROPIC_BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
 OTHER_FORMATS: Final = frozenset(
     {
@@ -234,20 +239,34 @@ def completed(request: dict[str, Any], response: Any, reading: Reading, source_f
 
 def fill_request(draft: ChatDraft, request: dict[str, Any]) -> None:
     """Messages, offered tools and settings of a request or a log row."""
-    draft.tools = offered_tools(request.get("tools", request.get("functions")), draft.reading.cleaner)
-    for key in ("id", "uuid", "conversation_id", "thread_id"):
-        if draft.external_id is None:
-            draft.external_id = label(request.get(key))
-    draft.title = text(request.get("title"))
-    for key in REQUEST_SETTINGS:
-        if isinstance(request.get(key), (str, int, float)):
-            draft.metadata[key] = request[key]
-    if isinstance(request.get("metadata"), dict):
-        draft.metadata.update(request["metadata"])
+    describe(draft, request, "messages")
     for i, message in enumerate(sequence(request.get("messages"))):
         if not isinstance(message, dict):
             raise ReadingProblem("wrong_type", path=f"messages[{i}]", expected="object", found=type(message).__name__)
         add_message(draft, message)
+
+
+def describe(draft: ChatDraft, row: dict[str, Any], column: str) -> None:
+    """Id, title, offered tools and the other columns of a row: scalars become metadata, the rest is told.
+
+    `column` holds the messages. An id of a task doesn't tell its runs apart.
+    """
+    identify(draft, row)
+    draft.title = text(row.get("title"))
+    tools = next((row[k] for k in TOOL_COLUMNS if row.get(k) is not None), None)
+    draft.tools = offered_tools(tools, draft.reading.cleaner)
+    draft.metadata = scalars(row, without=_UNDERSTOOD | {column}) | mapping(row.get("metadata"))
+    for key, value in row.items():
+        if isinstance(value, (dict, list)) and value and key not in _UNDERSTOOD and key != column:
+            draft.reading.report.note_unknown_field(key)
+
+
+def identify(draft: ChatDraft, row: dict[str, Any]) -> None:
+    """The external id of a row; a task's id doesn't tell its runs apart."""
+    draft.external_id = next((i for k in IDS if (i := label(row.get(k)))), None)
+    if draft.external_id is None:
+        draft.external_id = next((i for k in TASK_IDS if (i := label(row.get(k)))), None)
+        draft.identity_by_content = draft.external_id is not None
 
 
 def chat_of(messages: list[Any], reading: Reading, source_format: str) -> ChatRecord:

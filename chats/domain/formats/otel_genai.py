@@ -241,6 +241,7 @@ class _Spans:
         return known
 
     def chats(self) -> Iterator[Item]:
+        self._take_lone_logs()
         chats = TraceChats(self._reading, FORMAT)
         chats.outcomes = self._outcomes
         chats.results = self._results
@@ -252,6 +253,16 @@ class _Spans:
             step.group, step.agent = self._group(trace, own)
             chats.add(step)
         yield from chats.chats()
+
+    def _take_lone_logs(self) -> None:
+        """Messages in log records whose span came earlier or not at all."""
+        for (trace, own), events in self._logs.items():
+            inputs, outputs = self._events(events)
+            if inputs or outputs:
+                link = self._links.setdefault((trace, own), _Link(None, None, None))
+                step = Step(id=own, group="", agent=None, inputs=inputs, outputs=outputs, metadata={"trace_id": trace})
+                self._steps.setdefault((trace, link.parent, link.agent), []).append((trace, own, step))
+        self._logs.clear()
 
     def _group(self, trace: str, own: str) -> tuple[str, str | None]:
         """The conversation and the agent of a span, from itself or the nearest span above that says so."""

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
-from chats.domain.formats.message_rows import identify
-from chats.domain.formats.openai_chat import add_message, call_of
+from chats.domain.formats.openai_chat import add_message, call_of, identify
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
 from chats.domain.formats.values import label, mapping, mappings, scalars, sequence, shown, text

@@ -29,7 +29,7 @@ from chats.domain.formats.limits import ImportOptions
 from chats.domain.formats.problems import ImportReport, Place, Problem, ReadingProblem
 from chats.domain.formats.reading_rows import TYPE_ERRORS, unreadable
 from chats.domain.formats.register import BY_ID, Format, recognised
-from chats.domain.formats.text_protocols import converted, matching_protocols
+from chats.domain.formats.text_protocols import PROTOCOLS, converted, matching_protocols
 from chats.domain.formats.values import mapping
 from chats.domain.record import ChatRecord
 
@@ -237,12 +237,16 @@ class Source:
 def open_source(
     upload: str | os.PathLike[str] | IO[bytes], *, format: str | None = None, options: ImportOptions | None = None
 ) -> Source:
-    """An upload, ready to be gone through. `format` overrides the guess; raises ValueError for one that is unknown.
+    """An upload, ready to be gone through. `format` overrides the guess.
+
+    Raises ValueError for a format or a text protocol that is unknown.
 
     A file object must be binary and seekable; it stays open. Nothing is read before `detection` or the iteration.
     """
     if format is not None and format not in BY_ID:
         raise ValueError(f"unknown format {format!r}")
+    if options is not None and options.text_protocol is not None and options.text_protocol not in PROTOCOLS:
+        raise ValueError(f"unknown text protocol {options.text_protocol!r}")
     return Source(upload, BY_ID[format] if format is not None else None, options or ImportOptions())
 
 

@@ -121,6 +121,22 @@ class TestOpenAIChat:
         assert found.chat.tools is None
         assert imported(as_json({"model": "m", "messages": [user("x")], "tools": []})).chat.tools == []
 
+    def test_other_columns_are_kept_or_told(self):
+        found = imported(
+            as_json(
+                {
+                    "model": "m",
+                    "messages": [user("q")],
+                    "metadata": {"a": [1]},
+                    "response": {"choices": []},
+                    "seed": 4,
+                    "stop": ["x"],
+                }
+            )
+        )
+        assert found.chat.metadata == {"model": "m", "seed": 4, "a": [1]}
+        assert found.report.not_understood == {"stop": 1, "response": 1}
+
     def test_exchanges_keep_the_longest_history(self):
         def exchange(messages, text):
             return {
@@ -230,6 +246,11 @@ class TestAnthropic:
             "user: and now",
             "assistant: end =length",
         ]
+
+    @pytest.mark.parametrize("more", [{"max_tokens": 5}, {"model": "claude-x"}])
+    def test_a_request_of_texts_is_known_by_its_system_text(self, more):
+        found = imported(as_json({"system": "S", "messages": [user("hi")], **more}))
+        assert (found.source.format, brief(found.chat)) == ("anthropic-messages", ["system: S", "user: hi"])
 
     def test_only_results_make_no_user_message(self):
         found = imported(

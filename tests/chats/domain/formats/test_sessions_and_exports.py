@@ -339,6 +339,16 @@ class TestOTel:
             "assistant: a =stop",
         ]
 
+    def test_logs_before_and_after_their_span(self):
+        def log(name, **body):
+            values = [{"key": k, "value": {"stringValue": v}} for k, v in body.items()]
+            record = {"traceId": "t", "spanId": "1", "eventName": name, "body": {"kvlistValue": {"values": values}}}
+            return {"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}
+
+        logs = [log("gen_ai.user.message", content="q"), log("gen_ai.choice", content="a", finish_reason="stop")]
+        for rows in ([*logs, otlp(span("1"))], [otlp(span("1")), *logs]):
+            assert brief(imported(as_lines(*rows)).chat) == ["user: q", "assistant: a =stop"]
+
     def test_numbered_attributes_of_vendors(self):
         first = span(
             "1",
