@@ -8,4 +8,4 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "eleanor_site.settings")
 
 app = Celery("eleanor_site")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks(["chats", "rules", "eleanor_site"])
+app.autodiscover_tasks(["chats", "rules", "eleanor_site", "eleanor_site.webhooks"])

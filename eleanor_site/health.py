@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import connection
-from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.views.decorators.http import require_safe
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 
 from eleanor_site.access import public
 from eleanor_site.celery import app
+from eleanor_site.metrics import REGISTRY, may_read_metrics
 
 
 @public
@@ -24,6 +26,15 @@ def readyz(request: HttpRequest) -> JsonResponse:
     found = {"database": _database_answers(), "broker": broker_answers()}
     ready = all(found.values())
     return JsonResponse({"ready": ready, **found, "broker_in_use": settings.BROKER.name}, status=200 if ready else 503)
+
+
+@public
+@require_safe
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Requests, rows of work and replays, as Prometheus reads them. Nobody else learns that there is such an address."""
+    if not may_read_metrics(request):
+        raise Http404
+    return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE_LATEST)
 
 
 def _database_answers() -> bool:

@@ -32,6 +32,7 @@ INSTALLED_APPS = [
     "eleanor_site.apps.SiteConfig",
     "eleanor_site.tenants.apps.TenantsConfig",
     "eleanor_site.audit.apps.AuditConfig",
+    "eleanor_site.webhooks.apps.WebhooksConfig",
     "chats.apps.ChatsConfig",
     "rules.apps.RulesConfig",
     "django.contrib.auth",
@@ -53,6 +54,8 @@ MIDDLEWARE = [
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "csp.middleware.CSPMiddleware",
     "django_permissions_policy.PermissionsPolicyMiddleware",
+    "eleanor_site.metrics.measured",
+    "eleanor_site.api_problems.problems_as_documents",
     "eleanor_site.middleware.upload_ceiling",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
@@ -165,6 +168,10 @@ DATA_UPLOAD_MAX_MEMORY_SIZE = 4 * 1024 * 1024
 DATA_UPLOAD_MAX_NUMBER_FIELDS = 2000
 UPLOAD_LIMIT = environment.number("UPLOAD_LIMIT_MB", 512) * 1024 * 1024
 
+# A tenant's webhook must not reach what only this machine can reach; a site on loopback has nothing else to try.
+WEBHOOKS_TO_PRIVATE_ADDRESSES = environment.flag("WEBHOOKS_TO_PRIVATE_ADDRESSES", not PRODUCTION)
+METRICS_TOKEN = os.environ.get("METRICS_TOKEN", "")
+
 BROKER = broker.broker_settings(VAR_DIR)
 CELERY_BROKER_URL = BROKER.url
 CELERY_BROKER_TRANSPORT_OPTIONS = BROKER.transport_options
@@ -186,6 +193,8 @@ CELERY_TASK_ROUTES = {
     "rules.tasks.derive_atoms": {"queue": "interactive"},
 }
 CELERY_BEAT_SCHEDULE = {
+    "sweep-webhooks": {"task": "eleanor_site.webhooks.tasks.sweep", "schedule": 30.0},
+    "forget-old-answers": {"task": "eleanor_site.webhooks.tasks.forget", "schedule": 3600.0},
     "sweep-chats": {"task": "chats.tasks.sweep", "schedule": 30.0},
     "sweep-rules": {"task": "rules.tasks.sweep", "schedule": 30.0},
     "end-observations": {"task": "rules.tasks.end_observations", "schedule": 300.0},

@@ -3,6 +3,7 @@
 from django.urls import include, path
 
 from eleanor_site import health
+from eleanor_site.api import api
 from eleanor_site.tenants import views as people
 from rules.views import overview
 
@@ -11,9 +12,12 @@ urlpatterns = [
     path("account/", include("eleanor_site.tenants.account_urls")),
     path("healthz", health.healthz, name="healthz"),
     path("readyz", health.readyz, name="readyz"),
+    path("metrics", health.metrics, name="metrics"),
+    path("api/v1/", api.urls),
     path("help/", overview.help_page, name="help"),
     path("t/<str:tenant>/", overview.overview, name="overview"),
     path("t/<str:tenant>/", include("eleanor_site.tenants.urls")),
+    path("t/<str:tenant>/settings/webhooks/", include("eleanor_site.webhooks.urls")),
     path("t/<str:tenant>/changes/", include("eleanor_site.audit.urls")),
     path("t/<str:tenant>/", include("chats.urls")),
     path("t/<str:tenant>/", include("rules.urls")),

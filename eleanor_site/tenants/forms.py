@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from typing import Any
 
 from django import forms
+from django.utils import timezone
 from django.utils.translation import gettext_lazy as _
 
-from eleanor_site.tenants.models import Membership, Role, Tenant, User
+from eleanor_site.tenants.models import DEFAULT_SCOPES, KeyScope, Membership, Role, Tenant, User
 
 
 class SignInForm(forms.Form):
@@ -77,3 +79,38 @@ class GeneralForm(forms.ModelForm[Tenant]):
 
     def changed_values(self) -> dict[str, Any]:
         return {name: self.cleaned_data[name] for name in self.changed_data}
+
+
+class NewKeyForm(forms.Form):
+    """A new API key. Publishing isn't among the scopes that are ticked at first."""
+
+    name = forms.CharField(
+        label=_("Name"), max_length=80, help_text=_("Where the key is used, for example “support agent, production”.")
+    )
+    scopes = forms.MultipleChoiceField(
+        label=_("What it may do"),
+        choices=[(scope.value, scope.label) for scope in KeyScope],
+        initial=[scope.value for scope in DEFAULT_SCOPES],
+        widget=forms.CheckboxSelectMultiple,
+    )
+    days = forms.TypedChoiceField(
+        label=_("Expires after"),
+        coerce=int,
+        initial=365,
+        choices=[
+            (30, _("30 days")),
+            (90, _("90 days")),
+            (365, _("one year")),
+            (0, _("never, until it is revoked")),
+        ],
+    )
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if not name.isprintable():
+            raise forms.ValidationError(_("The name holds a character that can't be shown."))
+        return name
+
+    def expires_at(self) -> datetime | None:
+        days: int = self.cleaned_data["days"]
+        return timezone.now() + timedelta(days=days) if days else None

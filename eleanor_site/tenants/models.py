@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from django.conf import settings
 from django.contrib.auth.base_user import AbstractBaseUser, BaseUserManager
 from django.db import models
 from django.utils.translation import gettext_lazy as _
@@ -125,3 +127,88 @@ class TenantModel(models.Model):
 
     class Meta:
         abstract = True
+
+
+class KeyScope(models.TextChoices):
+    """What an API key may do (product.md section 11). An endpoint needs exactly one of them."""
+
+    CHATS_READ = "chats:read", _("Read chats")
+    CHATS_WRITE = "chats:write", _("Store chats")
+    RULES_READ = "rules:read", _("Read rules, releases and replays, evaluate")
+    RULES_WRITE = "rules:write", _("Write drafts of rules")
+    RULES_PUBLISH = "rules:publish", _("Publish, pause and roll back rules")
+    WRAPPERS_READ = "wrappers:read", _("Read wrappers, render chats")
+    WRAPPERS_WRITE = "wrappers:write", _("Write wrappers")
+    REPLAYS_RUN = "replays:run", _("Start and stop replays")
+    NUDGES_WRITE = "nudges:write", _("Report nudges")
+    NUDGES_READ = "nudges:read", _("Read the history of nudges")
+    AUDIT_READ = "audit:read", _("Read the change log")
+
+
+# What a new key gets unless somebody chooses otherwise: live use, and nothing that changes what is live.
+DEFAULT_SCOPES = (
+    KeyScope.CHATS_READ,
+    KeyScope.CHATS_WRITE,
+    KeyScope.RULES_READ,
+    KeyScope.WRAPPERS_READ,
+    KeyScope.NUDGES_WRITE,
+    KeyScope.NUDGES_READ,
+)
+
+
+class APIKey(models.Model):
+    """A key of a tenant. Its secret part is stored as a hash only; `prefix` names it in lists, logs and addresses.
+
+    Not scoped: like a membership, it decides which tenant's scope may be opened. It belongs to the tenant, not to the
+    person who made it, and goes on working when that person leaves.
+    """
+
+    tenant = models.ForeignKey(Tenant, on_delete=models.CASCADE, related_name="api_keys")
+    name = models.CharField(max_length=80)
+    prefix = models.CharField(max_length=12, unique=True)
+    secret_hash = models.CharField(max_length=64)
+    # Scopes by name, separated by blanks.
+    scopes = models.CharField(max_length=300)
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["tenant", "-id"])]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.prefix})"
+
+    def allows(self, scope: str) -> bool:
+        return scope in self.scopes.split()
+
+    def state(self, now: datetime) -> str:
+        """`revoked`, `expired` or `active`."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
+
+
+class IdempotentAnswer(TenantModel):
+    """What a request with an idempotency key was answered, so that the same request again does nothing twice.
+
+    `status` is None as long as the first request is at work. Kept for a day, and visible to the same API key only.
+    """
+
+    api_key = models.ForeignKey(APIKey, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=255)
+    request_hash = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField(null=True)
+    body = models.TextField(default="", blank=True)
+    began_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["api_key", "key"], name="idempotency_key_once"),
+        ]
+        indexes: ClassVar = [models.Index(fields=["began_at"])]
+
+    def __str__(self) -> str:
+        return f"{self.api_key_id} {self.status}"

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.sessions.models import Session
 from django.db import transaction
+from django.db.models import Q
+from django.utils import timezone
 from django.utils.translation import gettext as _
+from django_scopes import scopes_disabled
 
 from eleanor_site.audit.services import record
 from eleanor_site.problems import Refused
-from eleanor_site.tenants.models import Membership, Role, Tenant, User
+from eleanor_site.tenants.keys import KeyText, new_key
+from eleanor_site.tenants.models import APIKey, IdempotentAnswer, KeyScope, Membership, Role, Tenant, User
+
+MOST_KEYS = 50
+LAST_USE_STEP = timedelta(minutes=1)
+ANSWERS_KEPT_FOR = timedelta(days=1)
 
 
 @transaction.atomic
@@ -105,3 +115,70 @@ def end_sessions(user: User, *, keep: str | None = None) -> int:
         session.delete()
         ended += 1
     return ended
+
+
+@transaction.atomic
+def make_api_key(
+    *, tenant: Tenant, by: User, name: str, scopes: Sequence[str], expires_at: datetime | None = None
+) -> tuple[APIKey, KeyText]:
+    """A new key. Its text is given back here and nowhere else: only a hash of it is stored."""
+    Tenant.objects.select_for_update().get(pk=tenant.pk)
+    chosen = [scope for scope in KeyScope.values if scope in scopes]
+    if not chosen:
+        raise Refused(_("A key needs at least one scope."))
+    if APIKey.objects.filter(tenant=tenant, revoked_at__isnull=True).count() >= MOST_KEYS:
+        raise Refused(_("A tenant has at most %(n)s keys. Revoke one that nobody uses.") % {"n": MOST_KEYS})
+    text = new_key()
+    key = APIKey.objects.create(
+        tenant=tenant,
+        by=by,
+        name=name,
+        prefix=text.prefix,
+        secret_hash=text.secret_hash,
+        scopes=" ".join(chosen),
+        expires_at=expires_at,
+    )
+    record(
+        tenant=tenant,
+        by=by,
+        action="key.make",
+        object_type="key",
+        object_id=key.pk,
+        object_label=str(key),
+        after={"scopes": chosen, "expires_at": expires_at},
+    )
+    return key, text
+
+
+@transaction.atomic
+def revoke_api_key(*, tenant: Tenant, key: APIKey, by: User) -> None:
+    """From the next request on the key is refused. Twice is once."""
+    key = APIKey.objects.select_for_update().get(pk=key.pk)
+    if key.revoked_at is not None:
+        return
+    key.revoked_at = timezone.now()
+    key.save(update_fields=["revoked_at"])
+    record(
+        tenant=tenant,
+        by=by,
+        action="key.revoke",
+        object_type="key",
+        object_id=key.pk,
+        object_label=str(key),
+        before={"scopes": key.scopes.split(), "last_used_at": key.last_used_at},
+    )
+
+
+def note_use(key: APIKey) -> None:
+    """Remember when the key was used, to the minute: not every request is worth a write. No change, so no entry."""
+    now = timezone.now()
+    if key.last_used_at is None or now - key.last_used_at >= LAST_USE_STEP:
+        unseen = Q(last_used_at__isnull=True) | Q(last_used_at__lt=now)
+        APIKey.objects.filter(unseen, pk=key.pk).update(last_used_at=now)
+
+
+def forget_old_answers() -> int:
+    """Answers to idempotency keys that nobody will ask for again. Runs without a tenant."""
+    old = timezone.now() - ANSWERS_KEPT_FOR
+    with scopes_disabled():
+        return IdempotentAnswer.objects.filter(began_at__lt=old).delete()[0]

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from eleanor_site.tenants import views
+from eleanor_site.tenants import key_pages, views
 
 app_name = "tenants"
 urlpatterns = [
@@ -8,4 +8,6 @@ urlpatterns = [
     path("settings/general", views.change_general, name="general"),
     path("settings/members", views.add_member, name="add_member"),
     path("settings/members/<int:member>", views.change_member, name="change_member"),
+    path("settings/keys/", key_pages.keys_page, name="keys"),
+    path("settings/keys/<int:key>/revoke", key_pages.revoke_key, name="revoke_key"),
 ]
