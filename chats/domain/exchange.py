@@ -187,7 +187,7 @@ def _calls(value: Any, index: int, path: str, faults: list[Fault]) -> Any:
                 faults.append(Fault("wrong_value", f"{path}.tool_calls[{n}].arguments_raw", {"expected": "one of two"}))
             elif not has_object and not has_text:
                 call["arguments"] = {}
-            if call["id"] in used:
+            if isinstance(call["id"], str) and call["id"] in used:
                 faults.append(Fault("wrong_value", f"{path}.tool_calls[{n}].id", {"expected": "unique"}))
             if isinstance(call["id"], str):
                 used.add(call["id"])

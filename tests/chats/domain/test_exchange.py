@@ -164,6 +164,10 @@ def test_keys_beside_the_chat_are_told_and_keys_inside_refused():
             ),
             "chat.messages[0].tool_calls[1].id",
         ),
+        (
+            minimal({"role": "assistant", "content": "", "tool_calls": [{"id": [], "name": "f"}]}),
+            "chat.messages[0].tool_calls[0].id",
+        ),
         (minimal(step_budget="many"), "step_budget"),
         (minimal(tools="f"), "tools"),
         ({"format": "eleanor-chat", "version": 1, "chat": {"messages": {}}}, "chat.messages"),
