@@ -1,0 +1,79 @@
+"""Storing chats as numbered versions, whatever way they came in: an import or the API take the same path."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from chats.domain import ChatRecord
+from chats.domain.exchange import to_json
+from chats.domain.formats import identity_key, state_hash
+from chats.domain.languages import language_of
+from chats.models import Chat, ChatVersion, ImportedChat
+from eleanor_site.tenants.models import Tenant
+
+Outcome = ImportedChat.Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What became of one chat. `version` is the newest one; it is a new one unless the outcome is UNCHANGED."""
+
+    chat: Chat
+    version: ChatVersion
+    outcome: ImportedChat.Outcome
+
+    @property
+    def is_new(self) -> bool:
+        return self.outcome != Outcome.UNCHANGED
+
+
+def identity_of(source_format: str, key: str) -> str:
+    """What a chat is known by in its tenant; `key` as `identity_key` gives it."""
+    return hashlib.sha256(f"{source_format}\n{key}".encode()).hexdigest()
+
+
+def store_record(tenant: Tenant, record: ChatRecord) -> Stored:
+    """Store one chat inside the caller's transaction: a new chat, a new version of it, or nothing new."""
+    identity = identity_of(record.source_format, identity_key(record))
+    state = state_hash(record)
+    chat = Chat.objects.select_for_update().filter(identity=identity).first()
+    if chat is None:
+        chat = Chat(tenant=tenant, identity=identity, format=record.source_format)
+    newest = ChatVersion.objects.filter(chat=chat).order_by("-number").first() if chat.pk else None
+    if newest is not None and newest.content_hash == state:
+        return Stored(chat, newest, Outcome.UNCHANGED)
+    _summarise(chat, record)
+    chat.version_count = newest.number + 1 if newest else 1
+    chat.save()
+    version = ChatVersion.objects.create(
+        tenant=tenant, chat=chat, number=chat.version_count, content=to_json(record), content_hash=state
+    )
+    return Stored(chat, version, Outcome.UPDATED if newest else Outcome.TAKEN)
+
+
+def new_versions(stored: Sequence[Stored]) -> list[ChatVersion]:
+    return [one.version for one in stored if one.is_new]
+
+
+def _summarise(chat: Chat, record: ChatRecord) -> None:
+    messages, details = record.chat.messages, record.details
+    spoken = [m.content for m in messages if m.role in (record.chat.human_role, record.chat.ai_role)]
+    people = [m.content for m in messages if m.role == record.chat.human_role]
+    chat.external_id = (record.external_id or "")[:300]
+    chat.title = (record.title or next((t.strip() for t in people if t.strip()), "")).replace("\n", " ")[:300]
+    chat.message_count = len(messages)
+    chat.nudge_count = sum(d.nudge_code is not None for d in details)
+    chat.language = language_of(spoken)
+    chat.model = next((d.model for d in details if d.model), str(record.metadata.get("model") or ""))[:200]
+    chat.started_at = _storable(next((d.created_at for d in details if d.created_at), None))
+
+
+def _storable(at: datetime | None) -> datetime | None:
+    """In UTC; nothing for a time that has no place there, such as the first hours of the year 1 in the east."""
+    try:
+        return at.astimezone(UTC) if at is not None else None
+    except OverflowError:
+        return None
