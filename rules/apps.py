@@ -5,7 +5,15 @@ class RulesConfig(AppConfig):
     name = "rules"
 
     def ready(self) -> None:
-        from chats.signals import versions_stored
-        from rules.services.ingesting import ingest_versions
+        from django.db.models.signals import post_save
 
-        versions_stored.connect(ingest_versions, dispatch_uid="rules.ingest_versions")
+        from chats.nudge_texts import register
+        from chats.signals import import_read, versions_stored
+        from rules.queries.nudge_texts import rule_nudges
+        from rules.services import ingesting
+        from rules.services.segments import prompt_saved
+
+        versions_stored.connect(ingesting.ingest_versions, dispatch_uid="rules.ingest_versions")
+        import_read.connect(ingesting.import_read, dispatch_uid="rules.import_read")
+        post_save.connect(prompt_saved, sender="rules.KnownPrompt", dispatch_uid="rules.prompt_saved")
+        register("rules", rule_nudges)

@@ -23,13 +23,21 @@ class WrapperContent(models.Model):
     wording = models.TextField(default="{}", blank=True)
     # Byte for byte as it came; CR and LF are kept.
     template = models.TextField(default="", blank=True)
+    # Further templates of the same model by name, such as `tool_use` (chat-templates.md, "Which template").
+    named_templates = models.TextField(default="{}", blank=True)
     template_tokens = models.TextField(default="{}", blank=True)
     template_kwargs = models.TextField(default="{}", blank=True)
     template_profile = models.CharField(max_length=10, default="current", blank=True)
+    # What the server does to a chat before the template sees it.
+    serving = models.TextField(default="{}", blank=True)
+    # Findings of the lint that the author answered for: key to reason.
     silenced = models.TextField(default="{}", blank=True)
 
     class Meta:
         abstract = True
+
+
+CONTENT_FIELDS = tuple(field.name for field in WrapperContent._meta.local_fields)
 
 
 class Wrapper(TenantModel):

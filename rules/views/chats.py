@@ -9,7 +9,8 @@ from django.views.decorators.http import require_safe
 
 from chats.models import Chat, ChatVersion
 from chats.queries.chats import record_of
-from chats.queries.previews import built_in_choices, rendered
+from chats.queries.previews import rendered
+from chats.queries.wrappers import DEFAULT_BUILT_IN, choice_labels
 from eleanor_site.access import viewer
 from eleanor_site.web import Request, page
 from rules.models import Replay
@@ -59,8 +60,8 @@ def chat_page(request: Request, chat: int) -> HttpResponse:
             "stories": stories(decision, manifest),
         }
     if view != "canonical":
-        wrapper = given.get("m", "ChatML")
-        context |= {"wrapper": wrapper, "wrappers": built_in_choices(), "preview": rendered(record, wrapper)}
+        wrapper = given.get("m", "") or DEFAULT_BUILT_IN
+        context |= {"wrapper": wrapper, "wrappers": choice_labels(), "preview": rendered(record, wrapper)}
     return page(request, "rules/chat.html", context, part="inspector" if "point" in given else None)
 
 

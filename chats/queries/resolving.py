@@ -1,0 +1,66 @@
+"""Which wrapper suits a model, with reasons that a person can read."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from chats.domain.jinja_templates import Rendered, RenderRequest, TemplateFailure
+from chats.domain.wrapper_resolution import WRAPPER_IDS, resolve
+from chats.domain.wrappers import WRAPPERS
+from chats.domain.wrappers.template_trial import JinjaTrial
+from chats.template_pool import shared_pool
+from chats.wrapper_sentences import reason_sentence
+
+_TRIAL_SECONDS: Final = 8.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The chosen wrapper (id and label empty if none, `is_template` if the template itself), its options, and why."""
+
+    wrapper_id: str
+    label: str
+    is_template: bool
+    options: Mapping[str, Any]
+    reasons: list[str]
+
+
+def which_wrapper(
+    *,
+    file_name: str = "",
+    architecture: str = "",
+    template: str = "",
+    metadata: Mapping[str, Any] | None = None,
+    tokens: Mapping[str, str] | None = None,
+) -> Answer:
+    """What would be chosen for a model, and why. A template is tried out in the pool's workers."""
+    trial = JinjaTrial(template, _bounded_render(tokens or {})) if template.strip() else None
+    found = resolve(
+        file_name or None,
+        architecture or None,
+        template or None,
+        metadata or {},
+        bos_text=(tokens or {}).get("bos_token"),
+        trial=trial,
+    )
+    reasons = [reason_sentence(reason) for reason in found.reasons]
+    if found.wrapper is None:
+        return Answer("", "", False, {}, reasons)
+    wrapper_id = WRAPPER_IDS[found.wrapper]
+    if wrapper_id not in WRAPPERS:
+        return Answer("", "", True, {}, reasons)
+    return Answer(wrapper_id, WRAPPERS[wrapper_id].label, False, found.options, reasons)
+
+
+def _bounded_render(tokens: Mapping[str, str]) -> Any:
+    until = time.monotonic() + _TRIAL_SECONDS
+
+    def render(request: RenderRequest) -> Rendered | TemplateFailure:
+        if time.monotonic() > until:
+            return TemplateFailure("limit", "LimitExceeded", "", None, "time")
+        return shared_pool().render_request(request)
+
+    return render

@@ -1,0 +1,143 @@
+"""The lint of a wrapper record as a page shows it: findings with sentences, the silenced ones apart."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from django.utils.translation import gettext as _
+
+from chats.domain import ChatRecord
+from chats.domain.history import template_input
+from chats.domain.jinja_templates import TemplateFailure
+from chats.domain.lint import SettingsFinding, lint_settings
+from chats.domain.recipes import Recipe, RecipeError
+from chats.domain.template_lint import Finding, Sample, typed_tokens
+from chats.lint_sentences import SAMPLES, settings_sentence, template_sentence
+from chats.queries.wrappers import corpus_facts
+from chats.template_pool import shared_pool
+from chats.wrapper_sentences import failure_sentence, problem_sentence
+
+_ORDER = {"error": 0, "warning": 1, "info": 2}
+
+
+@dataclass(frozen=True)
+class LintItem:
+    """A finding. `key` names it when it is silenced; `place` is what it links to (a path, or a template line)."""
+
+    key: str
+    severity: str
+    sentence: str
+    path: str = ""
+    line: int | None = None
+    chat: int | None = None
+    finding: Finding | None = None
+    reason: str = ""
+
+    @property
+    def field_id(self) -> str:
+        """The id of the form's field that the finding is about."""
+        keys = [key for key in self.path.split(".") if not key.isdigit()]
+        return "f-" + "-".join(("s", *keys))
+
+    @property
+    def left_label(self) -> str:
+        return self._label(self.finding.left if self.finding else None)
+
+    @property
+    def right_label(self) -> str:
+        return self._label(self.finding.right if self.finding else None)
+
+    @staticmethod
+    def _label(sample: Sample | None) -> str:
+        if sample is None:
+            return ""
+        name = str(SAMPLES.get(sample.about, sample.about))
+        return _("%(chat)s: refused") % {"chat": name} if sample.failed else name
+
+
+@dataclass(frozen=True)
+class Lint:
+    """What was found, errors first; those that the author answered for; why nothing could be found, if so."""
+
+    items: list[LintItem] = field(default_factory=list)
+    silenced: list[LintItem] = field(default_factory=list)
+    problem: str = ""
+
+    @property
+    def worst(self) -> str:
+        return self.items[0].severity if self.items else ""
+
+
+def lint_of(recipe: Recipe, record: ChatRecord | None, silenced: Mapping[str, str]) -> Lint:
+    """Everything found in the record, in the tenant's chats, and, for a template, in the chat that is previewed."""
+    try:
+        items = _template_items(recipe, record) if recipe.is_template else _settings_items(recipe)
+    except RecipeError as error:
+        return Lint(problem=problem_sentence(error.problems[0]))
+    except _Failed as failed:
+        return Lint(problem=failed.sentence)
+    items.sort(key=lambda item: _ORDER.get(item.severity, 3))
+    kept = [item for item in items if item.key not in silenced]
+    answered = [_answered(item, silenced[item.key]) for item in items if item.key in silenced]
+    return Lint(kept, answered)
+
+
+def _answered(item: LintItem, reason: str) -> LintItem:
+    return LintItem(item.key, item.severity, item.sentence, item.path, item.line, item.chat, item.finding, reason)
+
+
+class _Failed(Exception):
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence
+
+
+def _settings_items(recipe: Recipe) -> list[LintItem]:
+    return [_settings_item(finding) for finding in lint_settings(recipe, corpus_facts(recipe))]
+
+
+def _settings_item(finding: SettingsFinding) -> LintItem:
+    chat = finding.args.get("chat")
+    return LintItem(finding.key, finding.severity, settings_sentence(finding), finding.dotted_path, chat=chat)
+
+
+def _template_items(recipe: Recipe, record: ChatRecord | None) -> list[LintItem]:
+    items = []
+    texts = {"": recipe.template} if recipe.template else {}
+    for name, text in {**texts, **recipe.named_templates}.items():
+        report = shared_pool().lint(text, recipe.tokens, recipe.kwargs, recipe.profile)
+        if isinstance(report, TemplateFailure):
+            raise _Failed(failure_sentence(report))
+        for finding in report.findings:
+            line = finding.args.get("line")
+            prefix = f"{name}: " if name else ""
+            items.append(
+                LintItem(
+                    f"{name}/{finding.code}" if name else finding.code,
+                    finding.severity,
+                    prefix + template_sentence(finding),
+                    path="template",
+                    line=line if isinstance(line, int) else None,
+                    finding=finding,
+                )
+            )
+    return items + _typed_items(recipe, record)
+
+
+def _typed_items(recipe: Recipe, record: ChatRecord | None) -> list[LintItem]:
+    """Control tokens that stand in the previewed chat's own texts: those reach the prompt as tokens."""
+    if record is None:
+        return []
+    given = template_input(record)
+    found: dict[str, int | None] = {}
+    for typed in typed_tokens(given.messages, recipe.template, recipe.tokens):
+        found.setdefault(typed.token, given.message_indexes[typed.message])
+    return [
+        LintItem(
+            f"typed_token:{token}",
+            "warning",
+            template_sentence(Finding("typed_token", 20, "warning", {"token": token, "message": (message or 0) + 1})),
+        )
+        for token, message in found.items()
+    ]
