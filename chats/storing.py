@@ -35,6 +35,15 @@ def identity_of(source_format: str, key: str) -> str:
     return hashlib.sha256(f"{source_format}\n{key}".encode()).hexdigest()
 
 
+def expected_outcome(record: ChatRecord) -> Outcome:
+    """What `store_record` would come to now; nothing is stored."""
+    identity = identity_of(record.source_format, identity_key(record))
+    newest = ChatVersion.objects.filter(chat__identity=identity).order_by("-number").first()
+    if newest is None:
+        return Outcome.TAKEN
+    return Outcome.UNCHANGED if newest.content_hash == state_hash(record) else Outcome.UPDATED
+
+
 def store_record(tenant: Tenant, record: ChatRecord) -> Stored:
     """Store one chat inside the caller's transaction: a new chat, a new version of it, or nothing new."""
     identity = identity_of(record.source_format, identity_key(record))
