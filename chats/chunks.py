@@ -7,9 +7,9 @@ chat's row says already stands (import-formats.md section 5, rule-engine.md sect
 from __future__ import annotations
 
 import dataclasses
-import hashlib
 import json
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import structlog
@@ -20,18 +20,16 @@ from django_scopes import scope, scopes_disabled
 
 from chats import signals
 from chats.domain import ChatRecord
-from chats.domain.exchange import to_json
-from chats.domain.formats import ImportOptions, ImportReport, Source, identity_key, open_source, state_hash
+from chats.domain.formats import ImportOptions, ImportReport, Source, open_source
 from chats.domain.formats.foreign_nudges import DEFAULT_CODES
 from chats.domain.formats.problems import Noted
-from chats.domain.languages import language_of
-from chats.models import Chat, ChatVersion, ImportedChat, ImportJob
+from chats.models import ChatVersion, ImportedChat, ImportJob
+from chats.storing import Outcome, expected_outcome, store_record
 from eleanor_site import jobs
 from eleanor_site.jobs import Status
 
 log = structlog.get_logger(__name__)
 
-Outcome = ImportedChat.Outcome
 BATCH_CHATS = 100
 BATCH_MESSAGES = 2_000
 
@@ -62,15 +60,29 @@ def imports_to_send_again() -> list[int]:
 
 
 def _import(job: ImportJob, attempt: int) -> None:
+    try:
+        source = _read(job, attempt)
+    finally:
+        signals.import_read.send(sender=ImportJob, tenant=job.tenant, job=job)
+    if source is not None:
+        _close(job, attempt, source)
+
+
+def _read(job: ImportJob, attempt: int) -> Source | None:
+    """Store all that the file holds; None when another worker has taken the job over meanwhile."""
     with job.file.open("rb") as stream:
         source = open_source(stream, format=job.chosen_format or None, options=_options(job))
+        expected: Counter[str] = Counter()
         for batch in _batches(source):
-            with transaction.atomic():
-                _store(job, batch)
+            if job.check_only:
+                expected.update(expected_outcome(record) for record in batch)
+            else:
+                with transaction.atomic():
+                    _store(job, batch)
             if not jobs.beat(ImportJob.objects, job.pk, attempt):
-                return  # taken over by another worker
-            _count(job, source)
-    _close(job, attempt, source)
+                return None
+            _count(job, source, expected if job.check_only else None)
+    return source
 
 
 def _options(job: ImportJob) -> ImportOptions:
@@ -108,55 +120,28 @@ def _store(job: ImportJob, batch: list[ChatRecord]) -> None:
             stored.append(version)
             records.append(record)
     if stored:
-        signals.versions_stored.send(sender=ImportJob, tenant=job.tenant, versions=stored, records=records)
+        signals.versions_stored.send(sender=ImportJob, tenant=job.tenant, versions=stored, records=records, job=job)
 
 
 def _store_chat(job: ImportJob, record: ChatRecord) -> ChatVersion | None:
     """The new version of this chat, or None when nothing in it is new."""
-    key = hashlib.sha256(f"{record.source_format}\n{identity_key(record)}".encode()).hexdigest()
-    state = state_hash(record)
-    chat = Chat.objects.select_for_update().filter(identity=key).first()
-    if chat is None:
-        chat = Chat(tenant=job.tenant, identity=key, format=record.source_format)
-    newest = ChatVersion.objects.filter(chat=chat).order_by("-number").first() if chat.pk else None
-    if newest is not None and newest.content_hash == state:
-        ImportedChat.objects.get_or_create(
-            job=job, chat=chat, defaults={"tenant": job.tenant, "version": newest, "outcome": Outcome.UNCHANGED}
-        )
+    stored = store_record(job.tenant, record)
+    seen = {"tenant": job.tenant, "version": stored.version, "outcome": stored.outcome}
+    if not stored.is_new:
+        ImportedChat.objects.get_or_create(job=job, chat=stored.chat, defaults=seen)
         return None
-    _summarise(chat, record)
-    chat.version_count = newest.number + 1 if newest else 1
-    chat.save()
-    version = ChatVersion.objects.create(
-        tenant=job.tenant, chat=chat, number=chat.version_count, content=to_json(record), content_hash=state
-    )
-    outcome = Outcome.UPDATED if newest else Outcome.TAKEN
     # The same chat twice in one file counts once, as what happened to it first.
     ImportedChat.objects.update_or_create(
-        job=job,
-        chat=chat,
-        defaults={"version": version},
-        create_defaults={"tenant": job.tenant, "version": version, "outcome": outcome},
+        job=job, chat=stored.chat, defaults={"version": stored.version}, create_defaults=seen
     )
-    return version
+    return stored.version
 
 
-def _summarise(chat: Chat, record: ChatRecord) -> None:
-    messages, details = record.chat.messages, record.details
-    spoken = [m.content for m in messages if m.role in (record.chat.human_role, record.chat.ai_role)]
-    people = [m.content for m in messages if m.role == record.chat.human_role]
-    chat.external_id = (record.external_id or "")[:300]
-    chat.title = (record.title or next((t.strip() for t in people if t.strip()), "")).replace("\n", " ")[:300]
-    chat.message_count = len(messages)
-    chat.nudge_count = sum(d.nudge_code is not None for d in details)
-    chat.language = language_of(spoken)
-    chat.model = next((d.model for d in details if d.model), str(record.metadata.get("model") or ""))[:200]
-    chat.started_at = next((d.created_at for d in details if d.created_at), None)
-
-
-def _count(job: ImportJob, source: Source) -> None:
-    """Bring the row's counts up to date: outcomes from the database, the rest from the report so far."""
-    by_outcome = dict(ImportedChat.objects.filter(job=job).values_list("outcome").annotate(n=Count("pk")))
+def _count(job: ImportJob, source: Source, expected: Mapping[str, int] | None = None) -> None:
+    """Bring the row's counts up to date: outcomes from the database or a check, the rest from the report so far."""
+    by_outcome = expected
+    if by_outcome is None:
+        by_outcome = dict(ImportedChat.objects.filter(job=job).values_list("outcome").annotate(n=Count("pk")))
     ImportJob.objects.filter(pk=job.pk).update(
         format=source.format or "",
         taken=by_outcome.get(Outcome.TAKEN, 0),
@@ -169,7 +154,8 @@ def _count(job: ImportJob, source: Source) -> None:
 
 def _close(job: ImportJob, attempt: int, source: Source) -> None:
     """Finish: done, or failed when nothing could be taken."""
-    _count(job, source)
+    if not job.check_only:
+        _count(job, source)
     nothing = source.report.chats == 0
     mine = ImportJob.objects.filter(pk=job.pk, status=Status.RUNNING, attempts=attempt)
     mine.update(
@@ -185,7 +171,7 @@ def report_as_json(report: ImportReport) -> dict[str, Any]:
     def noted(found: Noted) -> dict[str, Any]:
         return {"count": found.count, "places": [str(place) for place in found.places]}
 
-    plain: dict[str, Any] = {}
+    plain: dict[str, Any] = {"offered_protocol": report.offered_protocol}
     for name in (f.name for f in dataclasses.fields(report)):
         value = getattr(report, name)
         if isinstance(value, Noted):

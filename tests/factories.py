@@ -12,8 +12,8 @@ from chats.chunks import run_import
 from chats.models import Chat, ImportJob
 from chats.services.importing import start_import
 from eleanor_site.tenants.models import Membership, Role, Tenant, User
-from rules.chunks import run_chunk
-from rules.models import Release, Replay, ReplayChunk, Rule
+from rules.chunks.replays import run_here
+from rules.models import Release, Replay, Rule
 from rules.queries.rules import live_number, rule_set
 from rules.services.drafts import create_rule
 from rules.services.publishing import publish_drafts
@@ -96,6 +96,4 @@ def make_replay(tenant: Tenant, *, run: bool = True, drafts: bool = True) -> Rep
             rules=rule_set(tenant, drafts=drafts),
             send=False,
         )
-        for pk in ReplayChunk.objects.filter(replay=replay).values_list("pk", flat=True) if run else ():
-            run_chunk(pk)
-        return Replay.objects.get(pk=replay.pk)
+        return run_here(replay) if run else Replay.objects.get(pk=replay.pk)

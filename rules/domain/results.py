@@ -1,88 +1,78 @@
-"""What a replay found in one chunk, as values that are stored deflated and compared by hash."""
+"""What a replay found, as values: the counts of its chunks as one, and a digest that segments don't change.
+
+Nothing here needs the numeric libraries.
+"""
 
 from __future__ import annotations
 
 import hashlib
-import json
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple
 
 Status = Literal["reproduced", "different", "new", "recorded_only"]
-STATUSES: tuple[Status, ...] = ("reproduced", "different", "new", "recorded_only")
+STATUSES: Final[tuple[Status, ...]] = ("reproduced", "different", "new", "recorded_only")
+# What is counted for each rule; the last two only where there is a rule set to compare with.
+COUNTS: Final = (
+    "points", "matches", "fires", "shadowed", "capped", "reproduced", "different", "new", "newly", "gone",
+)  # fmt: skip
+_HASH_BYTES: Final = 32
 
 
 class Finding(NamedTuple):
     """A point where a rule fired or a nudge is recorded. Named for good by version, message and stage.
 
     `code` is the rule that fired, None at a recorded nudge without a firing; `recorded` the code of the nudge that
-    the history holds right after the point, None if there is none.
+    the history holds right after the point, None if there is none. `compared` is the rule that the other rule set
+    fires there. A recorded nudge without a point before it has no stage, and names its own message.
     """
 
     version: int
     message: int
-    stage: Literal["final", "round"]
+    stage: Literal["final", "round", ""]
     turn: int
     code: str | None
     recorded: str | None
-    status: Status
+    status: Status | None
+    compared: str | None = None
 
 
-@dataclass
-class RuleCounts:
-    """Of one rule: points of its stage, and what became of it there."""
-
-    points: int = 0
-    matches: int = 0
-    fires: int = 0
-    shadowed: int = 0
-    capped: int = 0
-    reproduced: int = 0
-    different: int = 0
-    new: int = 0
-    errors: int = 0
-
-    def add(self, other: Mapping[str, int]) -> None:
-        for name, value in other.items():
-            setattr(self, name, getattr(self, name) + value)
-
-
-def pack(findings: Sequence[Finding]) -> bytes:
-    """The findings, deflated. Equal findings give equal bytes."""
-    text = json.dumps([list(f) for f in findings], ensure_ascii=False, separators=(",", ":"))
-    return zlib.compress(text.encode(), 6)
-
-
-def unpack(blob: bytes) -> Iterator[Finding]:
-    for row in json.loads(zlib.decompress(blob)):
-        yield Finding(*row)
-
-
-def result_hash(blob: bytes) -> str:
-    """SHA-256 of what is packed, whatever the compression made of it."""
-    return hashlib.sha256(zlib.decompress(blob)).hexdigest()
-
-
-def total_digest(hashes: Sequence[str]) -> str:
-    """The digest of a whole replay, from those of its chunks in order."""
-    return hashlib.sha256("\n".join(hashes).encode()).hexdigest()
-
-
-def merge_counts(parts: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Counts of several chunks as one: `rules` by code, `recorded_only` by code, `points` by stage."""
-    rules: dict[str, RuleCounts] = {}
+def merge_counts(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Counts of several chunks as one: `rules` by code, `recorded_only` by code, `points` by stage, `gone` by code."""
+    rules: dict[str, dict[str, int]] = {}
     recorded: dict[str, int] = {}
+    gone: dict[str, int] = {}
     points = {"final": 0, "round": 0}
     for part in parts:
         for code, counts in part.get("rules", {}).items():
-            rules.setdefault(code, RuleCounts()).add(counts)
-        for code, n in part.get("recorded_only", {}).items():
-            recorded[code] = recorded.get(code, 0) + n
+            of_rule = rules.setdefault(code, {})
+            for name, n in counts.items():
+                of_rule[name] = of_rule.get(name, 0) + n
+        for sums, name in ((recorded, "recorded_only"), (gone, "gone")):
+            for code, n in part.get(name, {}).items():
+                sums[code] = sums.get(code, 0) + n
         for stage, n in part.get("points", {}).items():
             points[stage] += n
-    return {
-        "rules": {code: vars(counts).copy() for code, counts in rules.items()},
-        "recorded_only": dict(sorted(recorded.items())),
-        "points": points,
-    }
+    return {"rules": rules, "recorded_only": dict(sorted(recorded.items())), "points": points, "gone": gone}
+
+
+# --- digests
+#
+# A result is named by what was decided in each chat, whatever segments the chats lay in and in whatever order: each
+# chat's digest counts as a number, and the numbers are added up.
+
+
+def chats_digest(chats: Iterable[tuple[bytes, bytes]]) -> str:
+    """The sum of the digests of some chats, each given by its content hash and what was decided at its points."""
+    total = 0
+    for content, decided in chats:
+        total += int.from_bytes(hashlib.sha256(content + decided).digest(), "big")
+    return _as_text(total)
+
+
+def sum_of_digests(digests: Sequence[str]) -> str:
+    """The digest of a whole replay from those of its chunks, in any order."""
+    return _as_text(sum(int(digest, 16) for digest in digests))
+
+
+def _as_text(total: int) -> str:
+    return (total % (1 << 8 * _HASH_BYTES)).to_bytes(_HASH_BYTES, "big").hex()

@@ -44,6 +44,15 @@ class SegmentCache:
             self._make_room(tenant)
         return value
 
+    def peek(self, tenant: Hashable, key: Hashable) -> Any | None:
+        """What is kept under the tenant's key, else None."""
+        with self._lock:
+            kept = self._tenants.get(tenant)
+            if kept is None or key not in kept:
+                return None
+            kept.move_to_end(key)
+            return kept[key].value
+
     def drop(self, tenant: Hashable) -> None:
         """Forget everything of a tenant."""
         with self._lock:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 
 from chats.models import ChatVersion
@@ -16,23 +18,36 @@ BATCH = 900  # SQLite takes at most 999 parameters in older builds
 
 def manifest_of(tenant: Tenant, rules: Sequence[RuleSpec], versions: Sequence[int]) -> Manifest:
     """The manifest of a replay of these rules over these chat versions, with the tenant's present catalogue."""
-    hashes: dict[int, str] = {}
-    for at in range(0, len(versions), BATCH):
-        part = ChatVersion.objects.filter(pk__in=versions[at : at + BATCH])
-        hashes.update(part.values_list("pk", "content_hash"))
+    hashes = content_hashes(versions)
     return Manifest(
         rules=list(rules),
         catalogue=catalogue_entries(),
         defaults=defaults_of(tenant),
         known_prompts=dict(KnownPrompt.objects.order_by("text_hash").values_list("text_hash", "code")),
-        corpus=corpus_digest([hashes[pk] for pk in versions]),
+        # Chats are decided one by one, so that their order is no part of what a corpus is.
+        corpus=corpus_digest(sorted(hashes.values())),
         chat_count=len(versions),
     )
+
+
+def content_hashes(versions: Sequence[int]) -> dict[int, str]:
+    """What each of the chat versions holds, by hash."""
+    hashes: dict[int, str] = {}
+    for at in range(0, len(versions), BATCH):
+        part = ChatVersion.objects.filter(pk__in=versions[at : at + BATCH])
+        hashes.update(part.values_list("pk", "content_hash"))
+    return hashes
 
 
 def catalogue_entries() -> list[CatalogueEntry]:
     fields = tuple(CatalogueEntry.model_fields)
     return [CatalogueEntry(**row) for row in ToolEntry.objects.order_by("position").values(*fields)]
+
+
+def catalogue_digest(entries: Sequence[CatalogueEntry]) -> str:
+    """SHA-256 of a tool catalogue: points of chats walked with equal catalogues are equal."""
+    text = json.dumps([entry.model_dump() for entry in entries], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def defaults_of(tenant: Tenant) -> Defaults:

@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import F, QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
+from django.utils.translation import ngettext
 
 from chats.models import ChatVersion
 from rules.domain.manifest import Manifest
-from rules.domain.results import Finding, merge_counts, unpack
+from rules.domain.results import COUNTS, Finding, merge_counts
+from rules.domain.rule_set import RuleSpec, rule_set_digest
 from rules.models import Replay, ReplayChunk
+from rules.queries.segments import Scope, kept_view
+from eleanor_site.tenants.models import Tenant
 
 PAGE = 50
+# What a worker does where nothing has been measured yet.
+USUAL_RATE = 200_000.0
+NEW_CHATS_RATE = 5_000.0
 
 
 @dataclass(frozen=True)
 class RuleRow:
-    """One rule in a replay's report. `others` are nudges with a code that the rule set doesn't have."""
+    """One rule in a replay's report. `compared` tells whether newly and gone mean anything."""
 
     code: str
     stage: str
@@ -30,7 +37,22 @@ class RuleRow:
 
 
 @dataclass(frozen=True)
+class Compared:
+    """The rule set that a replay is compared with: `label` names it on pages."""
+
+    label: str
+    rules: list[RuleSpec]
+
+    def as_json(self) -> str:
+        return json.dumps(
+            {"label": self.label, "rules": [spec.model_dump(mode="json") for spec in self.rules]}, ensure_ascii=False
+        )
+
+
+@dataclass(frozen=True)
 class Progress:
+    """Points done of all, points a second, and seconds that remain at that rate."""
+
     done: int
     total: int
     rate: float | None
@@ -38,11 +60,25 @@ class Progress:
 
     @property
     def rate_text(self) -> str:
-        return _("%(n)s chats a second") % {"n": f"{self.rate:.0f}"} if self.rate else ""
+        return _("%(n)s points a second") % {"n": f"{self.rate:.0f}"} if self.rate else ""
 
     @property
     def left_text(self) -> str:
-        return _("about %(n)s s left") % {"n": self.seconds_left} if self.seconds_left else ""
+        if not self.seconds_left:
+            return ""
+        return ngettext("about %(n)s second left", "about %(n)s seconds left", self.seconds_left) % {
+            "n": self.seconds_left
+        }
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a replay of a scope would have to do, and about how long that takes."""
+
+    chats: int
+    points: int
+    new_chats: int
+    seconds: int
 
 
 def replays() -> QuerySet[Replay]:
@@ -53,15 +89,45 @@ def manifest(replay: Replay) -> Manifest:
     return Manifest.model_validate_json(replay.manifest)
 
 
+def compared(replay: Replay) -> Compared | None:
+    """The rule set to compare with, if there is one."""
+    if not replay.compared_with:
+        return None
+    given = json.loads(replay.compared_with)
+    return Compared(given["label"], [RuleSpec(**spec) for spec in given["rules"]])
+
+
+def same_inputs(replay: Replay) -> Replay | None:
+    """The newest other replay that is done and depends on exactly the same."""
+    others = Replay.objects.filter(name_digest=replay.name_digest, status=Replay.Status.DONE)
+    return others.exclude(pk=replay.pk).order_by("-id").first()
+
+
 def progress(replay: Replay) -> Progress:
-    """Chats done of all, chats a second, and seconds that remain at that rate."""
-    done = replay.chats_total * replay.chunks_done // replay.chunks_total if replay.chunks_total else 0
+    total = max(replay.points_total, replay.points)
+    done = total if replay.status == Replay.Status.DONE else replay.points
     rate = None
-    if replay.started_at and done:
+    if replay.started_at and replay.points:
         seconds = ((replay.finished_at or timezone.now()) - replay.started_at).total_seconds()
-        rate = done / seconds if seconds > 0 else None
-    left = round((replay.chats_total - done) / rate) if rate and not replay.finished_at else None
-    return Progress(done, replay.chats_total, rate, left)
+        rate = replay.points / seconds if seconds > 0 else None
+    left = round((total - done) / rate) if rate and not replay.finished_at else None
+    return Progress(done, total, rate, left)
+
+
+def estimate(tenant: Tenant, scope: Scope) -> Estimate:
+    """From the columns that are there, and from what the tenant's last replays took."""
+    view = kept_view(tenant, scope)
+    last = Replay.objects.filter(status=Replay.Status.DONE, points__gt=0, started_at__isnull=False).order_by("-id")[:5]
+    points = took = 0.0
+    for replay in last:
+        if replay.finished_at and replay.started_at:
+            points += replay.points
+            took += (replay.finished_at - replay.started_at).total_seconds()
+    rate = points / took if took > 0 else USUAL_RATE
+    average = view.points / view.chats if view.chats else 20.0
+    seconds = view.points / rate + view.missing * average / NEW_CHATS_RATE
+    return Estimate(view.chats + view.missing, round(view.points + view.missing * average), view.missing,
+                    max(1, round(seconds)))  # fmt: skip
 
 
 def counts(replay: Replay) -> dict[str, Any]:
@@ -79,27 +145,28 @@ def rule_rows(replay: Replay) -> tuple[list[RuleRow], dict[str, int]]:
     rows = []
     specs = manifest(replay).rules
     for spec in specs:
-        empty = {"points": 0, "matches": 0, "fires": 0, "shadowed": 0, "capped": 0, "reproduced": 0, "different": 0}
-        of_rule = {**empty, "new": 0, **found["rules"].get(spec.code, {})}
+        of_rule = {**dict.fromkeys(COUNTS, 0), **found["rules"].get(spec.code, {})}
         rows.append(RuleRow(spec.code, spec.stage, of_rule, found["recorded_only"].get(spec.code, 0)))
     known = {spec.code for spec in specs}
     return rows, {code: n for code, n in found["recorded_only"].items() if code not in known}
 
 
-def findings(replay: Replay, *, code: str = "", status: str = "", after: str = "") -> Iterator[tuple[str, Finding]]:
-    """Findings in the order of the replay, each with its key; `after` is the key that the page before ended with."""
-    chunk, _dash, offset = after.partition("-")
-    first, skip = (int(chunk), int(offset) + 1) if chunk.isdigit() and offset.isdigit() else (0, 0)
-    rows = ReplayChunk.objects.filter(replay=replay, status="done", number__gte=first).order_by("number")
-    for number, blob in rows.values_list("number", "result").iterator(chunk_size=4):
-        for at, finding in enumerate(unpack(bytes(blob or b""))):
-            if number == first and at < skip:
-                continue
-            if code and code not in (finding.code, finding.recorded if finding.code is None else finding.code):
-                continue
-            if status and finding.status != status:
-                continue
-            yield f"{number}-{at}", finding
+def gone_rules(replay: Replay) -> dict[str, int]:
+    """Firings of rules that only the rule set to compare with has."""
+    found: dict[str, int] = counts(replay).get("gone", {})
+    return found
+
+
+def findings(
+    replay: Replay, *, code: str = "", status: str = "", after: str = ""
+) -> Iterator[tuple[str, Finding]]:
+    """Findings in the order of the replay, each with its key; `after` is the key that the page before ended with.
+
+    `status` is one of the four, or `newly` or `gone` against the rule set to compare with.
+    """
+    from rules.queries import replay_findings  # numeric libraries, on first use
+
+    return replay_findings.findings(replay, code=code, status=status, after=after)
 
 
 def finding_page(
@@ -115,6 +182,114 @@ def finding_page(
     wanted = {f.version for _key, f in shown}
     versions = {v.pk: v for v in ChatVersion.objects.filter(pk__in=wanted).select_related("chat").defer("content")}
     page = [
-        {"key": key, "finding": f, "chat": versions[f.version].chat, "version": versions[f.version]} for key, f in shown
+        {"key": key, "finding": f, "chat": versions[f.version].chat, "version": versions[f.version]}
+        for key, f in shown
+        if f.version in versions
     ]
     return page, shown[-1][0] if len(rows) > PAGE else None
+
+
+# --- two replays
+
+
+@dataclass(frozen=True)
+class Difference:
+    """An input in which two replays differ: `what` is a code, `left` and `right` say how, shortened for reading."""
+
+    what: str
+    left: str
+    right: str
+
+
+@dataclass(frozen=True)
+class ComparedRule:
+    """One rule in two replays; newly and gone are None where points can't be lined up."""
+
+    code: str
+    left: int | None
+    right: int | None
+    newly: int | None = None
+    gone: int | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two replays side by side. Points are lined up only where both went over the same chats."""
+
+    left: Replay
+    right: Replay
+    differences: list[Difference]
+    same_corpus: bool
+    shared_chats: int
+    rules: list[ComparedRule] = field(default_factory=list)
+    same_result: bool = False
+
+
+def input_differences(left: Replay, right: Replay) -> list[Difference]:
+    """What differs in what the two depend on; equal inputs give equal results."""
+    a, b = manifest(left), manifest(right)
+    found: list[Difference] = []
+
+    def add(what: str, first: object, second: object) -> None:
+        if first != second:
+            found.append(Difference(what, _shown(first), _shown(second)))
+
+    rules_a, rules_b = {s.code: s for s in a.rules}, {s.code: s for s in b.rules}
+    add("rules-only", [c for c in rules_a if c not in rules_b], [c for c in rules_b if c not in rules_a])
+    changed = [c for c in rules_a if c in rules_b and rule_set_digest([rules_a[c]]) != rule_set_digest([rules_b[c]])]
+    if changed:
+        found.append(Difference("rules-changed", _versions(changed, rules_a), _versions(changed, rules_b)))
+    shared_a, shared_b = [c for c in rules_a if c in rules_b], [c for c in rules_b if c in rules_a]
+    add("order", shared_a, shared_b)
+    add("catalogue", [e.model_dump() for e in a.catalogue], [e.model_dump() for e in b.catalogue])
+    add("defaults", a.defaults, b.defaults)
+    add("corpus", a.corpus, b.corpus)
+    add("prompts", sorted(a.known_prompts.items()), sorted(b.known_prompts.items()))
+    add("helpers", a.helpers, b.helpers)
+    add("walker", a.walker, b.walker)
+    add("engine", a.engine, b.engine)
+    return found
+
+
+def _versions(codes: Sequence[str], specs: dict[str, RuleSpec]) -> str:
+    return ", ".join(f"{code} v{specs[code].version}{'+' if specs[code].draft else ''}" for code in codes)
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return value[:12]
+    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    if isinstance(value, list):
+        return str(len(value))
+    return str(value)
+
+
+def comparison(left: Replay, right: Replay, *, anyway: bool = False) -> Comparison:
+    """The two replays, rule by rule. Different corpora are lined up, over what they share, only with `anyway`."""
+    differences = input_differences(left, right)
+    same_corpus = all(d.what != "corpus" for d in differences)
+    counts_a, counts_b = counts(left)["rules"], counts(right)["rules"]
+    changes: dict[str, tuple[int, int]] = {}
+    shared = left.chats_total if same_corpus else 0
+    if same_corpus or anyway:
+        from rules.queries import replay_findings
+
+        changes, shared = replay_findings.changes(left, right)
+    codes = dict.fromkeys([*(s.code for s in manifest(left).rules), *(s.code for s in manifest(right).rules)])
+    rules = []
+    for code in codes:
+        newly, gone = changes.get(code, (0, 0)) if same_corpus or anyway else (None, None)
+        rules.append(ComparedRule(code, _fires(counts_a, code), _fires(counts_b, code), newly, gone))
+    same_result = bool(left.result_digest) and left.result_digest == right.result_digest
+    return Comparison(left, right, differences, same_corpus, shared, rules, same_result)
+
+
+def _fires(counts_of: dict[str, dict[str, int]], code: str) -> int | None:
+    return counts_of[code]["fires"] if code in counts_of else None
+
+
+def recount(replay: Replay) -> int:
+    """Points of its chunks that are done, for whoever doubts the sum in the replay's row."""
+    done = ReplayChunk.objects.filter(replay=replay, status="done").aggregate(n=Sum(F("points")))
+    return done["n"] or 0

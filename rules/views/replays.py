@@ -56,7 +56,7 @@ def new_replay(request: Request) -> HttpResponse:
             replay = services.start_replay(
                 tenant=request.tenant,
                 by=request.user,
-                scope=services.Scope(job),
+                scope=services.Scope("import", job.pk) if job else services.Scope(),
                 rules=rule_set(request.tenant, drafts=drafts),
                 title=request.POST.get("title", "").strip(),
             )

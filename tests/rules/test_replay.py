@@ -12,8 +12,7 @@ from django_scopes import scope
 from eleanor_site.jobs import Status
 from eleanor_site.problems import Refused
 from eleanor_site.tenants.models import Tenant
-from rules import chunks
-from rules.domain.manifest import Manifest
+from rules.chunks import replays as chunks
 from rules.models import Replay, ReplayChunk
 from rules.queries.replays import findings, rule_rows
 from rules.queries.rules import rule_set
@@ -62,7 +61,7 @@ def test_a_chunk_that_is_delivered_twice_counts_once(furnished: Tenant) -> None:
 def test_a_result_written_by_two_workers_counts_once(furnished: Tenant) -> None:
     replay = make_replay(furnished, run=False)
     chunk = ReplayChunk.objects.get(replay=replay)
-    result = chunks.compute(Manifest.model_validate_json(replay.manifest), json.loads(chunk.chats))
+    result = chunks.compute(chunk)
     assert chunks.write(chunk, result) is True
     assert chunks.write(chunk, result) is False
     replay.refresh_from_db()
@@ -106,7 +105,7 @@ def test_a_stopped_replay_takes_nothing_more_until_it_is_resumed(furnished: Tena
     replay = make_replay(furnished, run=False)
     chunk = ReplayChunk.objects.get(replay=replay)
     by = some_author(furnished)
-    result = chunks.compute(Manifest.model_validate_json(replay.manifest), json.loads(chunk.chats))
+    result = chunks.compute(chunk)
     stop_replay(tenant=furnished, replay=replay, by=by)
     assert chunks.write(chunk, result) is False
     chunks.run_chunk(chunk.pk)

@@ -13,10 +13,9 @@ from django_scopes import scope
 from chats.chunks import run_import
 from chats.services.importing import start_import
 from eleanor_site.tenants.models import Membership, Role, Tenant, User
-from rules.chunks import run_chunk
+from rules.chunks.replays import run_here
 from rules.demo_chats import demo_chats
 from rules.domain.catalogue import default_rule_texts
-from rules.models import ReplayChunk
 from rules.queries.rules import live_number, rule_set
 from rules.services.catalogue import install
 from rules.services.publishing import publish_drafts
@@ -68,5 +67,4 @@ class Command(BaseCommand):
             title="Default rules on the demo chats",
             send=False,
         )
-        for pk in ReplayChunk.objects.filter(replay=replay).values_list("pk", flat=True):
-            run_chunk(pk)
+        run_here(replay)

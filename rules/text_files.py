@@ -1,0 +1,89 @@
+"""Where the texts of segments lie: Arrow files in media storage, one a segment, named by their hash.
+
+A file is only a copy of what the chats say. One that is missing or damaged is noticed when it is opened and made anew
+by a worker; nothing is ever read from it before its hash has been checked once in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from rules.models import Segment
+
+_checked: dict[str, tuple[int, int, int]] = {}
+_CHECKED_LIMIT = 10_000
+_BLOCK = 1 << 20
+
+
+class TextsGone(OSError):
+    """The file isn't there, or isn't what was written."""
+
+
+def path_of(segment: Segment) -> Path:
+    """No two tenants share a file, equal texts notwithstanding."""
+    return Path(settings.MEDIA_ROOT) / "segments" / str(segment.tenant_id) / f"{segment.text_hash}.arrow"
+
+
+def write(segment: Segment, texts: bytes) -> None:
+    """Put the texts in their place, whole or not at all. Raises OSError, when the disk is full for example."""
+    path = path_of(segment)
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    handle, name = tempfile.mkstemp(dir=path.parent, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(texts)
+        os.replace(name, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(name)
+        raise
+
+
+def remove(segment: Segment) -> None:
+    """Delete the file, unless another segment of the tenant has the same texts."""
+    if not Segment.objects.filter(text_hash=segment.text_hash).exclude(pk=segment.pk).exists():
+        path_of(segment).unlink(missing_ok=True)
+
+
+def is_whole(segment: Segment) -> bool:
+    """Whether the file is there and is what was written."""
+    try:
+        _check(path_of(segment), segment.text_hash)
+    except OSError:
+        return False
+    return True
+
+
+def open_texts(segment: Segment) -> Any:
+    """The texts, memory-mapped. Raises TextsGone."""
+    from rules.domain.texts import open_texts as open_arrow  # numeric libraries, on first use
+
+    path = path_of(segment)
+    _check(path, segment.text_hash)
+    return open_arrow(path)
+
+
+def _check(path: Path, text_hash: str) -> None:
+    try:
+        status = os.stat(path)
+        state = (status.st_ino, status.st_size, status.st_mtime_ns)
+        if _checked.get(str(path)) == state:
+            return
+        digest = hashlib.sha256()
+        with path.open("rb") as file:
+            while block := file.read(_BLOCK):
+                digest.update(block)
+    except OSError as error:
+        raise TextsGone(str(error)) from error
+    if digest.hexdigest() != text_hash:
+        raise TextsGone(f"{path.name} is damaged")
+    if len(_checked) >= _CHECKED_LIMIT:
+        _checked.clear()
+    _checked[str(path)] = state
