@@ -8,6 +8,7 @@ a child process that inherits it by `fork` starts workers of its own.
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
 import select
@@ -19,8 +20,10 @@ import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
+from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,7 +40,7 @@ from chats.domain.jinja_templates import (
     plain,
 )
 from chats.domain.template_lint import Finding, LintReport, Sample
-from chats.template_worker import HEADER, READY
+from chats.template_worker import CHUNK, HEADER, READY
 
 _T = TypeVar("_T")
 _Answer = dict[str, Any]
@@ -45,7 +48,9 @@ _Answer = dict[str, Any]
 _WORKER = Path(__file__).resolve().with_name("template_worker.py")
 # A worker may have been ended from outside, such as by a system short of memory; the next may have been, too.
 _ATTEMPTS = 3
-_REQUEST_FIELDS = tuple(f.name for f in fields(RenderRequest) if f.name != "now")
+_REQUEST_FIELDS = tuple(f.name for f in fields(RenderRequest) if f.name not in ("template", "profile", "now"))
+# How long an answer is waited for before anything is done about its being late; most come in a tenth of that.
+_QUICK_SECONDS = 0.002
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +100,34 @@ class _Worker:
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
         os.set_blocking(self._in.fileno(), False)
+        self._answered = select.poll()
+        self._answered.register(self._out.fileno(), select.POLLIN)
         self._ready = False
-        self._cpu_seconds = 0.0
-        self._templates: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._place = _Place(self._process.pid)
+        # What the process still has, by the number that it knows it under; the last used is last, as there.
+        self._templates: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._numbers = count()
 
     def knows(self, template: tuple[str, str]) -> bool:
         return template in self._templates
 
-    def ask(self, request: bytes, template: tuple[str, str], cpu_seconds: float, wall_seconds: float) -> dict[str, Any]:
-        """The answer, an object; raises _Lost when there is none in time, after which the worker must be ended."""
+    def ask(self, request: bytes, template: tuple[str, str], cpu_seconds: float, wall_seconds: float) -> _Answer:
+        """The answer, an object; raises _Lost when there is none in time, after which the worker must be ended.
+
+        `request` is a JSON object that lacks the text of the template, which is sent only when it isn't there yet.
+        """
         if not self._ready:
             self._await_start()
-        deadline = _Deadline(self._process.pid, self._cpu_seconds + cpu_seconds, wall_seconds)
-        self._write(HEADER.pack(len(request)) + request, deadline)
-        answer = _decoded(self._read_answer(deadline))
-        self._cpu_seconds = answer["cpu_seconds"]
-        self._templates[template] = None
+        number = self._templates.get(template)
+        if number is not None:
+            self._templates.move_to_end(template)
+            answer = self._exchange(b'{"known":%d,' % number + request[1:], cpu_seconds, wall_seconds)
+            if "unknown" not in answer:
+                return answer
+        number = next(self._numbers)
+        text = _encoded({"known": number, "template": template[1]})
+        answer = self._exchange(text[:-1] + b"," + request[1:], cpu_seconds, wall_seconds)
+        self._templates[template] = number
         self._templates.move_to_end(template)
         while len(self._templates) > CACHED_TEMPLATES:
             self._templates.popitem(last=False)
@@ -119,19 +136,27 @@ class _Worker:
     def forget_templates(self) -> None:
         self._templates.clear()
 
+    def _exchange(self, request: bytes, cpu_seconds: float, wall_seconds: float) -> _Answer:
+        deadline = _Deadline(self._place, cpu_seconds, wall_seconds)
+        self._place.come_here()
+        self._write(HEADER.pack(len(request)) + request, deadline)
+        return _decoded(self._read_answer(deadline))
+
     def _await_start(self) -> None:
-        deadline = _Deadline(self._process.pid, float("inf"), self._limits.starting_seconds)
+        deadline = _Deadline(self._place, float("inf"), self._limits.starting_seconds)
         if self._read(deadline) != READY:
             raise _Lost("stopped")
         self._ready = True
 
     def _write(self, data: bytes, deadline: _Deadline) -> None:
-        view = memoryview(data)
-        while view:
+        written = 0
+        while written < len(data):
             try:
-                view = view[os.write(self._in.fileno(), view) :]
+                written += os.write(self._in.fileno(), memoryview(data)[written:] if written else data)
             except BlockingIOError:
-                deadline.wait(self._in.fileno(), select.POLLOUT)
+                writable = select.poll()
+                writable.register(self._in.fileno(), select.POLLOUT)
+                deadline.wait(writable)
             except BrokenPipeError:
                 raise self._lost() from None
 
@@ -142,19 +167,21 @@ class _Worker:
         length = HEADER.size + HEADER.unpack_from(received)[0]
         if length > self._limits.answer_bytes:
             raise _Lost("stopped")
-        chunks = [received]
-        missing = length - len(received)
-        while missing > 0:
-            chunks.append(self._read(deadline))
-            missing -= len(chunks[-1])
-        if missing < 0:
+        if len(received) < length:
+            chunks = [received]
+            missing = length - len(received)
+            while missing > 0:
+                chunks.append(self._read(deadline))
+                missing -= len(chunks[-1])
+            received = b"".join(chunks)
+        if len(received) > length:
             raise _Lost("stopped")
-        return b"".join(chunks)[HEADER.size :]
+        return received[HEADER.size :]
 
     def _read(self, deadline: _Deadline) -> bytes:
         """What has arrived, at least one byte."""
-        deadline.wait(self._out.fileno(), select.POLLIN)
-        chunk = os.read(self._out.fileno(), 1 << 16)
+        deadline.wait(self._answered)
+        chunk = os.read(self._out.fileno(), CHUNK)
         if not chunk:
             raise self._lost()
         return chunk
@@ -197,26 +224,75 @@ class _Worker:
 class _Deadline:
     """When to stop waiting for a worker: after its time, and after three times that if it hasn't had its CPU share."""
 
-    def __init__(self, pid: int, cpu_until: float, wall_seconds: float) -> None:
-        self._pid = pid
-        self._cpu_until = cpu_until
+    def __init__(self, place: _Place, cpu_seconds: float, wall_seconds: float) -> None:
+        self._place = place
+        self._cpu_seconds = cpu_seconds
+        self._cpu_until: float | None = None
         started = time.monotonic()
         self._until = started + wall_seconds
         self._last = started + 3 * wall_seconds
 
-    def wait(self, fd: int, event: int) -> None:
+    def wait(self, ready: select.poll) -> None:
         """Return when the pipe is ready; raise _Lost("time") when it isn't in time."""
-        poll = select.poll()
-        poll.register(fd, event)
+        if ready.poll(_QUICK_SECONDS * 1000):
+            return
+        if self._cpu_until is None:
+            self._place.go_anywhere()
+            self._cpu_until = _cpu_seconds_of(self._place.pid) + self._cpu_seconds
         while True:
             left = self._until - time.monotonic()
             if left > 0:
-                if poll.poll(left * 1000):
+                if ready.poll(left * 1000):
                     return
                 continue
-            if self._until >= self._last or _cpu_seconds_of(self._pid) >= self._cpu_until:
+            if self._until >= self._last or _cpu_seconds_of(self._place.pid) >= self._cpu_until:
                 raise _Lost("time")
             self._until = min(self._until + 0.25, self._last)
+
+
+class _Place:
+    """On which processors a worker may run.
+
+    It begins on that of the thread that asks, which sleeps meanwhile. Left to itself it often wakes up on an idle one,
+    and on a virtual machine to wake that takes longer than a render. When it is late it may go where it likes, so that
+    nothing that takes time is ever confined.
+    """
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self._here: int | None = None
+        self._anywhere = os.sched_getaffinity(pid) if _current_processor is not None else set()
+
+    def come_here(self) -> None:
+        if _current_processor is None:
+            return
+        here = _current_processor()
+        if here != self._here:
+            self._here = here
+            # Where that isn't allowed it only takes longer.
+            with suppress(OSError):
+                os.sched_setaffinity(self.pid, (here,))
+
+    def go_anywhere(self) -> None:
+        if self._here is not None:
+            self._here = None
+            with suppress(OSError):
+                os.sched_setaffinity(self.pid, self._anywhere)
+
+
+def _processor_call() -> Callable[[], int] | None:
+    """The C library's `sched_getcpu`, for which Python has no name; None where the system can't place a process."""
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    try:
+        # Not CDLL: it would let other threads in, and take turns with them, for something that never waits.
+        call: Callable[[], int] = ctypes.PyDLL(None).sched_getcpu
+    except (OSError, AttributeError):
+        return None
+    return call
+
+
+_current_processor = _processor_call()
 
 
 def _cpu_seconds_of(pid: int) -> float:
@@ -228,13 +304,16 @@ def _cpu_seconds_of(pid: int) -> float:
         return float("inf")
 
 
-def _decoded(answer: bytes) -> dict[str, Any]:
+def _decoded(answer: bytes) -> _Answer:
     """A worker may have been taken over by its template, so its answers are read like any stranger's."""
     try:
-        content = json.loads(answer.decode("utf-8", "surrogatepass"))
+        content, _ = _FROM_JSON.raw_decode(answer.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError):
         raise _Lost("stopped") from None
-    if not isinstance(content, dict) or not isinstance(content.get("cpu_seconds"), float):
+    # A text alone is what most renders have to tell.
+    if isinstance(content, str):
+        return {"text": content}
+    if not isinstance(content, dict):
         raise _Lost("stopped")
     return content
 
@@ -299,7 +378,7 @@ class TemplatePool:
         # What isn't given is left out; an empty list of tools is given.
         content = {name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) not in (None, False)}
         content["now"] = (request.now or datetime.now()).isoformat()
-        return self._ask("render", content, _rendered)
+        return self._ask("render", request.template, request.profile, content, _rendered)
 
     def render_many(self, requests: Iterable[RenderRequest]) -> list[Rendered | TemplateFailure]:
         """One outcome a request, in order."""
@@ -307,11 +386,11 @@ class TemplatePool:
 
     def check(self, template: str, profile: Profile = "current") -> TemplateFailure | None:
         """Why the template doesn't compile; None if it does. What compiled is ready for the next render."""
-        return self._ask("check", {"template": template, "profile": profile}, lambda answer: None)
+        return self._ask("check", template, profile, {}, lambda answer: None)
 
     def variables(self, template: str, profile: Profile = "current") -> tuple[TemplateVariable, ...] | TemplateFailure:
         """The keyword arguments that the template reads (see `jinja_templates.variables`)."""
-        return self._ask("variables", {"template": template, "profile": profile}, _variables)
+        return self._ask("variables", template, profile, {}, _variables)
 
     def lint(
         self,
@@ -321,8 +400,8 @@ class TemplatePool:
         profile: Profile = "current",
     ) -> LintReport | TemplateFailure:
         """Facts and findings about a template; `kwargs` are the names of the keyword arguments it will be given."""
-        content = {"template": template, "tokens": tokens or {}, "kwargs": sorted(kwargs), "profile": profile}
-        return self._ask("lint", content, _report)
+        content = {"tokens": tokens or {}, "kwargs": sorted(kwargs)}
+        return self._ask("lint", template, profile, content, _report)
 
     def start(self) -> None:
         """Start the first worker, so that the first request doesn't wait for it. Returns at once."""
@@ -347,21 +426,23 @@ class TemplatePool:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _ask(self, action: str, content: dict[str, Any], read: Callable[[_Answer], _T]) -> _T | TemplateFailure:
+    def _ask(
+        self, action: str, template: str, profile: Profile, content: dict[str, Any], read: Callable[[_Answer], _T]
+    ) -> _T | TemplateFailure:
         limits = self._limits
         cpu, wall = limits.cpu_seconds, limits.wall_seconds
         if action == "lint":
             cpu, wall = limits.lint_cpu_seconds, limits.lint_wall_seconds
-        template: str = content["template"]
-        if len(template) > MAX_TEMPLATE_BYTES or len(template.encode("utf-8", "surrogatepass")) > MAX_TEMPLATE_BYTES:
+        size = len(template) if template.isascii() else len(template.encode("utf-8", "surrogatepass"))
+        if size > MAX_TEMPLATE_BYTES:
             return _refused("template_size", allowed=MAX_TEMPLATE_BYTES)
         try:
-            request = _encoded({"action": action, "cpu_seconds": cpu, **content})
+            request = _encoded({"action": action, "cpu_seconds": cpu, "profile": profile, **content})
         except Exception as error:
             return explain(error)
-        if len(request) > limits.request_bytes:
+        if len(request) + size > limits.request_bytes:
             return _refused("request_size", allowed=limits.request_bytes)
-        key = (content["profile"], template)
+        key = (profile, template)
         for _ in range(_ATTEMPTS):
             worker = self._take(key)
             if worker is None:
@@ -479,10 +560,13 @@ def _end_all(workers: set[_Worker]) -> None:
         workers.pop().end()
 
 
+# Lone surrogates pass as they are: escaped, two of them side by side would come back as one character.
+_TO_JSON = json.JSONEncoder(ensure_ascii=False, check_circular=False, separators=(",", ":"), default=plain)
+_FROM_JSON = json.JSONDecoder()
+
+
 def _encoded(content: dict[str, Any]) -> bytes:
-    # Lone surrogates pass as they are: escaped, two of them side by side would come back as one character.
-    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"), default=plain)
-    return text.encode("utf-8", "surrogatepass")
+    return _TO_JSON.encode(content).encode("utf-8", "surrogatepass")
 
 
 def _refused(limit: str, **args: int) -> TemplateFailure:
@@ -502,8 +586,11 @@ def _failure(told: _Answer) -> TemplateFailure:
 
 
 def _rendered(answer: _Answer) -> Rendered:
-    spans = tuple((start, end) for start, end in answer["spans"])
-    return Rendered(answer["text"], spans, tuple(Origin(*origin) for origin in answer["provenance"]))
+    text = answer["text"]
+    if not isinstance(text, str):
+        raise TypeError
+    spans = tuple((start, end) for start, end in answer.get("spans", ()))
+    return Rendered(text, spans, tuple(Origin(*origin) for origin in answer.get("provenance", ())))
 
 
 def _variables(answer: _Answer) -> tuple[TemplateVariable, ...]:

@@ -15,7 +15,7 @@ import resource
 import signal
 import struct
 import sys
-import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
@@ -40,12 +40,15 @@ from chats.domain import jinja_templates, template_lint  # noqa: E402 - after th
 
 READY = b"+"
 HEADER = struct.Struct(">I")
+# What is read at once, at most: as much as a pipe holds.
+CHUNK = 1 << 16
 # How much longer than its CPU time a request may stay inside one C call, where no signal handler runs.
 UNINTERRUPTED_SECONDS = 1.0
 # A signal that comes while Python clears up is lost, so it is repeated until the request has ended.
 REPEAT_SECONDS = 0.05
 
-Answer = dict[str, Any]
+# A render that has nothing else to tell answers with its text.
+Answer = dict[str, Any] | str
 
 
 class OutOfTime(BaseException):
@@ -102,6 +105,7 @@ class Worker:
 
     def __init__(self) -> None:
         self._cache = jinja_templates.TemplateCache()
+        self._texts: OrderedDict[int, str] = OrderedDict()
         self._out_of_memory = False
         self._actions: dict[str, Callable[[dict[str, Any]], Answer]] = {
             "render": self._render,
@@ -114,6 +118,8 @@ class Worker:
         outcome = jinja_templates.render_or_explain(_request_of(fields), self._cache, owned=True)
         if isinstance(outcome, jinja_templates.TemplateFailure):
             return _told(outcome)
+        if not outcome.spans and not outcome.provenance:
+            return outcome.text
         origins = [(o.start, o.end, o.line, o.message) for o in outcome.provenance]
         return {"text": outcome.text, "spans": outcome.spans, "provenance": origins}
 
@@ -132,16 +138,33 @@ class Worker:
         report = template_lint.lint(fields["template"], fields["tokens"], fields["kwargs"], fields["profile"])
         return asdict(report)
 
+    def _find_template(self, fields: dict[str, Any], number: int) -> bool:
+        """Put the text of the template in its place, which is sent once and then named by its number."""
+        text = fields.get("template")
+        if text is None:
+            text = self._texts.get(number)
+            if text is None:
+                return False
+            fields["template"] = text
+        self._texts[number] = text
+        self._texts.move_to_end(number)
+        while len(self._texts) > jinja_templates.CACHED_TEMPLATES:
+            self._texts.popitem(last=False)
+        return True
+
     def answer(self, request: bytes) -> bytes:
         """Never raises: whatever happens to a request is told as its answer."""
         try:
             try:
-                fields = json.loads(request.decode("utf-8", "surrogatepass"))
+                fields = _FROM_JSON.raw_decode(request.decode("utf-8", "surrogatepass"))[0]
                 cpu_seconds = fields.pop("cpu_seconds")
                 signal.setitimer(signal.ITIMER_VIRTUAL, cpu_seconds + UNINTERRUPTED_SECONDS)
                 signal.setitimer(signal.ITIMER_PROF, cpu_seconds, REPEAT_SECONDS)
+                if not self._find_template(fields, fields.pop("known")):
+                    return _encoded({"unknown": True})
                 answer = self._actions[fields.pop("action")](fields)
-                self._out_of_memory = answer.get("failure", {}).get("limit") == "memory"
+                if isinstance(answer, dict) and "failure" in answer:
+                    self._out_of_memory = answer["failure"]["limit"] == "memory"
                 return _encoded(answer)
             finally:
                 signal.setitimer(signal.ITIMER_PROF, 0)
@@ -163,49 +186,48 @@ class Worker:
         if self._out_of_memory:
             self._out_of_memory = False
             self._cache.clear()
+            self._texts.clear()
             gc.collect()
 
 
+# Lone surrogates pass as they are: escaped, two of them side by side would come back as one character.
+_TO_JSON = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+_FROM_JSON = json.JSONDecoder()
+
+
 def _encoded(answer: Answer) -> bytes:
-    answer["cpu_seconds"] = time.process_time()
-    # Lone surrogates pass as they are: escaped, two of them side by side would come back as one character.
-    return json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "surrogatepass")
+    return _TO_JSON.encode(answer).encode("utf-8", "surrogatepass")
 
 
 def _stopped(error_class: str, limit: str) -> bytes:
     return _encoded(_told(jinja_templates.TemplateFailure("limit", error_class, "", None, limit)))
 
 
-class Requests:
-    """The requests on standard input."""
-
-    def __init__(self) -> None:
-        self._buffer = b""
-
-    def next(self) -> bytes | None:
-        """None when the other side has closed."""
-        header = self._take(HEADER.size)
-        return None if header is None else self._take(HEADER.unpack(header)[0])
-
-    def _take(self, count: int) -> bytes | None:
-        chunks = [self._buffer]
-        missing = count - len(self._buffer)
-        while missing > 0:
-            # Header and request come together, so they are read together.
-            chunk = os.read(0, min(max(missing, 1 << 16), 1 << 20))
-            if not chunk:
-                return None
-            chunks.append(chunk)
-            missing -= len(chunk)
-        received = b"".join(chunks)
-        self._buffer = received[count:]
-        return received[:count]
+def _next_request() -> bytes | None:
+    """From standard input; None when the other side has closed."""
+    received = os.read(0, CHUNK)
+    while len(received) < HEADER.size:
+        if not received:
+            return None
+        received += os.read(0, CHUNK)
+    missing = HEADER.size + HEADER.unpack_from(received)[0] - len(received)
+    # Nobody asks again before he has his answer, so what comes belongs to this request.
+    if not missing:
+        return received[HEADER.size :]
+    chunks = [received[HEADER.size :]]
+    while missing > 0:
+        chunk = os.read(0, CHUNK)
+        if not chunk:
+            return None
+        chunks.append(chunk)
+        missing -= len(chunk)
+    return b"".join(chunks)
 
 
 def _write(data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(1, view) :]
+    written = os.write(1, data)
+    while written < len(data):
+        written += os.write(1, memoryview(data)[written:])
 
 
 def main(limits: dict[str, int]) -> None:
@@ -216,8 +238,7 @@ def main(limits: dict[str, int]) -> None:
     _give_up_rights(limits)
     gc.freeze()
     _write(READY)
-    requests = Requests()
-    while (request := requests.next()) is not None:
+    while (request := _next_request()) is not None:
         answer = worker.answer(request)
         _write(HEADER.pack(len(answer)) + answer)
         worker.clear_up()

@@ -46,6 +46,7 @@ CONTINUE_TAG = "CONTINUE_FINAL_MESSAGE_TAG "
 
 _TEMPLATE_FILE = "<template>"
 _ADDRESS = re.compile(r" at 0x[0-9a-f]{6,}")
+_GENERATION_TAG = re.compile(r"\{%[-+]?\s*generation")
 _LINES = re.compile("[^\n]*\n|[^\n]+")
 _MAX_MESSAGE_CHARACTERS = 100_000
 _MAX_PIECES = 20_000
@@ -268,6 +269,7 @@ class CompiledTemplate:
     def __init__(self, text: str, profile: Profile) -> None:
         self.text = text
         self.template = _environments[profile].from_string(text)
+        self.notes_spans = _GENERATION_TAG.search(text) is not None
         self._code_lines: list[int] = []
         self._template_lines: list[int] = []
 
@@ -442,7 +444,7 @@ def _checked_messages(request: RenderRequest, copied: Callable[[Any], Any]) -> l
         # What the older versions stumble over, in their words.
         raise IndexError("list index out of range")
     for message in request.messages:
-        if not isinstance(message, Mapping):
+        if type(message) is not dict and not isinstance(message, Mapping):
             raise TypeError(f"Chat messages should be dicts, dataclasses or pydantic models, but got {message!r}.")
     if request.continue_final_message and request.add_generation_prompt:
         raise ValueError(
@@ -453,7 +455,11 @@ def _checked_messages(request: RenderRequest, copied: Callable[[Any], Any]) -> l
     messages: list[dict[str, Any]] = copied(request.messages)
     if not current or request.keep_nulls:
         return messages
-    return [{key: value for key, value in message.items() if value is not None} for message in messages]
+    return [_without_nulls(m) if None in m.values() else m for m in messages]
+
+
+def _without_nulls(message: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in message.items() if value is not None}
 
 
 def _checked_offers(request: RenderRequest, copied: Callable[[Any], Any]) -> tuple[Any, Any]:
@@ -470,6 +476,8 @@ def _checked_offers(request: RenderRequest, copied: Callable[[Any], Any]) -> tup
 
 def _with_reasoning(message: dict[str, Any]) -> dict[str, Any]:
     """The reasoning under the names that templates read; the key order shows when a template prints a message."""
+    if message.keys().isdisjoint(REASONING_FIELDS):
+        return message
     reasoning = next((message[name] for name in REASONING_FIELDS if message.get(name) is not None), None)
     if reasoning is None:
         return message
@@ -532,8 +540,10 @@ def _run(
     compiled: CompiledTemplate, context: Context, rendering: _Rendering, tracer: _Tracer | None, mask: _AddressMask
 ) -> str:
     """Piece by piece, so that an endless text is stopped and every piece can be traced."""
-    pieces: list[str] = []
     running = compiled.template.root_render_func(context)
+    if tracer is None and not compiled.notes_spans:
+        return _run_plainly(running, mask)
+    pieces: list[str] = []
     for piece in running:
         if "0x" in piece:
             piece = mask(piece)
@@ -545,6 +555,19 @@ def _run(
         if rendering.length > MAX_OUTPUT_CHARACTERS:
             raise LimitExceeded("output", allowed=MAX_OUTPUT_CHARACTERS)
     return "".join(pieces)
+
+
+def _run_plainly(running: Iterator[str], mask: _AddressMask) -> str:
+    """The same where nobody asks what has been put out so far."""
+    pieces: list[str] = []
+    add, length = pieces.append, 0
+    for piece in running:
+        add(piece)
+        length += len(piece)
+        if length > MAX_OUTPUT_CHARACTERS:
+            raise LimitExceeded("output", allowed=MAX_OUTPUT_CHARACTERS)
+    text = "".join(pieces)
+    return "".join([mask(piece) if "0x" in piece else piece for piece in pieces]) if "0x" in text else text
 
 
 class _AddressMask:
