@@ -6,6 +6,7 @@ from django import forms
 from django.utils.translation import gettext_lazy as _
 
 from chats.domain.formats import FORMATS
+from chats.domain.formats.text_protocols import PROTOCOLS
 
 
 class ImportForm(forms.Form):
@@ -23,7 +24,21 @@ class ImportForm(forms.Form):
         help_text=_("For formats that keep alternatives. Otherwise the selected branch is taken."),
     )
 
+    text_protocol = forms.ChoiceField(
+        label=_("Calls written as text"),
+        required=False,
+        help_text=_("For agents that write their calls into their answers. Check the file first to see which fits."),
+    )
+    encoding = forms.ChoiceField(
+        label=_("Characters"),
+        required=False,
+        choices=[("", _("Unicode")), ("latin-1", _("Western European (Latin-1)"))],
+        help_text=_("Only for old files whose accents come out wrong."),
+    )
+
     def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
-        choices = [("", _("Find it by content")), *((f.id, f.label) for f in FORMATS)]
-        self.fields["format"].choices = choices  # type: ignore[attr-defined]
+        formats = [("", _("Find it by content")), *((f.id, f.label) for f in FORMATS)]
+        self.fields["format"].choices = formats  # type: ignore[attr-defined]
+        protocols = [("", _("Leave them as text")), *((p.id, p.label) for p in PROTOCOLS.values())]
+        self.fields["text_protocol"].choices = protocols  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import ClassVar
 
 from django.conf import settings
@@ -36,6 +37,11 @@ class ImportJob(TenantModel, Work):
 
     class Meta:
         indexes: ClassVar = [models.Index(fields=["tenant", "-id"])]
+
+    @property
+    def check_only(self) -> bool:
+        """True for a job that only says what an import would do."""
+        return bool(json.loads(self.options).get("check_only"))
 
     def __str__(self) -> str:
         return self.file_name

@@ -56,6 +56,31 @@ def start_import(
 
 
 @transaction.atomic
+def import_checked(*, tenant: Tenant, job: ImportJob, by: User, text_protocol: str = "") -> ImportJob:
+    """Import the file of a job that was only checked, with a text protocol converted if one is named."""
+    job = ImportJob.objects.select_for_update().get(pk=job.pk)
+    if job.status != Status.DONE or not job.check_only:
+        return job
+    options = {**json.loads(job.options), "check_only": False}
+    if text_protocol:
+        options["text_protocol"] = text_protocol
+    job.options = json.dumps(options)
+    job.status, job.attempts, job.heartbeat_at, job.report, job.finished_at = Status.QUEUED, 0, None, "{}", None
+    job.save()
+    record(
+        tenant=tenant,
+        by=by,
+        action="import.start",
+        object_type="import",
+        object_id=job.pk,
+        object_label=job.file_name,
+        after={"format": job.format, "text_protocol": text_protocol},
+    )
+    send_on_commit(run_import, job.pk)
+    return job
+
+
+@transaction.atomic
 def try_again(*, tenant: Tenant, job: ImportJob, by: User) -> ImportJob:
     """Queue a failed import once more; chats that it has taken already aren't taken twice."""
     job = ImportJob.objects.select_for_update().get(pk=job.pk)

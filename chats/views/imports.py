@@ -8,11 +8,12 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from chats.domain.formats.text_protocols import PROTOCOLS
 from chats.forms import ImportForm
 from chats.models import ImportJob
 from chats.problem_sentences import sections_of
 from chats.queries.chats import imports
-from chats.services.importing import start_import, try_again
+from chats.services.importing import import_checked, start_import, try_again
 from eleanor_site import limits
 from eleanor_site.access import author, viewer
 from eleanor_site.errors import too_many
@@ -36,7 +37,12 @@ def import_page(request: Request) -> HttpResponse:
             file=form.cleaned_data["file"],
             name=form.cleaned_data["file"].name,
             chosen_format=form.cleaned_data["format"],
-            options={"all_branches": form.cleaned_data["all_branches"]},
+            options={
+                "all_branches": form.cleaned_data["all_branches"],
+                "text_protocol": form.cleaned_data["text_protocol"],
+                "encoding": form.cleaned_data["encoding"],
+                "check_only": "check" in request.POST,
+            },
         )
         return redirect("chats:import_job", request.tenant.slug, job.pk)
     context = {"form": form, "jobs": imports()[:SHOWN]}
@@ -49,7 +55,13 @@ def import_job(request: Request, job: int) -> HttpResponse:
     """Progress while it runs, the report when it is done. HTMX polls the same address."""
     found = _job(job)
     running = found.status in (Status.QUEUED, Status.RUNNING)
-    context = {"job": found, "running": running, "sections": sections_of(json.loads(found.report))}
+    report = json.loads(found.report)
+    context = {
+        "job": found,
+        "running": running,
+        "sections": sections_of(report),
+        "protocol": PROTOCOLS.get(report.get("offered_protocol") or ""),
+    }
     answer = page(request, "chats/import_job.html", context, part="progress")
     if wants_part(request) and not running:
         answer.status_code = 286
@@ -59,7 +71,15 @@ def import_job(request: Request, job: int) -> HttpResponse:
 @author
 @require_POST
 def retry_import(request: Request, job: int) -> HttpResponse:
-    try_again(tenant=request.tenant, job=_job(job), by=request.user)
+    """Import what was only checked, or try again what failed."""
+    found = _job(job)
+    if found.check_only:
+        protocol = request.POST.get("text_protocol", "")
+        import_checked(
+            tenant=request.tenant, job=found, by=request.user, text_protocol=protocol if protocol in PROTOCOLS else ""
+        )
+    else:
+        try_again(tenant=request.tenant, job=found, by=request.user)
     return redirect("chats:import_job", request.tenant.slug, job)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django_scopes import scope
 
 from chats.chunks import imports_to_send_again, run_import
 from chats.domain.exchange import from_json, to_exchange
@@ -138,6 +139,48 @@ def test_a_job_that_somebody_works_on_is_left_alone(in_acme: Tenant) -> None:
     assert ImportJob.objects.values().get(pk=job.pk) == before
 
 
+def test_a_check_says_what_an_import_would_do_and_stores_nothing(author: Client, acme: Tenant) -> None:
+    make_chat(acme, external_id="known")
+    lines = [exchange_chat(external_id="known"), exchange_chat(external_id="new"), {"no": "chat"}]
+    upload = io.BytesIO("\n".join(json.dumps(line) for line in lines).encode())
+    upload.name = "check.jsonl"
+    url = author.post("/t/acme/chats/import", {"file": upload, "check": "1"})["Location"]
+    pk = int(url.split("/")[-2])
+    run_import(pk)
+    with scope(tenant=acme):
+        job = ImportJob.objects.get(pk=pk)
+        assert (job.status, job.taken, job.unchanged, job.skipped) == (Status.DONE, 1, 1, 1)
+        assert Chat.objects.count() == 1
+    assert b"Only checked" in author.get(url).content
+    author.post(f"{url}retry")
+    run_import(pk)
+    with scope(tenant=acme):
+        job.refresh_from_db()
+        assert (job.status, job.taken, job.unchanged) == (Status.DONE, 1, 1)
+        assert Chat.objects.count() == 2
+
+
+def test_calls_written_as_text_are_offered_for_conversion(author: Client, acme: Tenant) -> None:
+    answer = "I will look.\n<function=bash>\n<parameter=command>ls</parameter>\n</function>"
+    messages = [
+        {"role": "user", "content": "Fix it."},
+        {"role": "assistant", "content": answer},
+        {"role": "user", "content": "OBSERVATION:\nsetup.py"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    upload = io.BytesIO(json.dumps({"messages": messages}).encode())
+    upload.name = "agent.json"
+    url = author.post("/t/acme/chats/import", {"file": upload, "check": "1"})["Location"]
+    pk = int(url.split("/")[-2])
+    run_import(pk)
+    assert b"Import with calls converted" in author.get(url).content
+    author.post(f"{url}retry", {"text_protocol": "xml-calls"})
+    run_import(pk)
+    with scope(tenant=acme):
+        chat = Chat.objects.get()
+        assert (chat.turn_count, chat.round_points, chat.final_points) == (1, 1, 1)
+
+
 def test_try_again_queues_a_failed_import_only(in_acme: Tenant) -> None:
     job = import_text(in_acme, "")
     assert job.status == Status.FAILED
@@ -149,8 +192,6 @@ def test_the_upload_page_queues_and_records(author: Client, acme: Tenant, people
     upload = io.BytesIO(json.dumps(exchange_chat()).encode())
     upload.name = "../../etc/passwd.json"
     answer = author.post("/t/acme/chats/import", {"file": upload, "format": ""})
-    from django_scopes import scope
-
     with scope(tenant=acme):
         job = ImportJob.objects.get()
         entry = Entry.objects.get(action="import.start")
