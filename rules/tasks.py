@@ -39,3 +39,10 @@ def sweep() -> None:
     for kind, preparation_id in preparing.to_send_again():
         task = derive_segments if kind == "segments" else derive_atoms
         task.apply_async(args=(preparation_id,), retry=False)
+
+
+@shared_task(name="rules.tasks.end_observations")
+def end_observations() -> None:
+    from rules import switching
+
+    switching.end_observations()
