@@ -1,8 +1,8 @@
 """The search index: the table of texts, and a full-text index on their stems in each database's own way.
 
 SQLite keeps an FTS5 table in step by triggers; PostgreSQL has an index on an expression. Both take the stems as they
-are, so that both find the same chats. A later migration that makes SQLite build `chats_chattext` anew has to make
-the triggers again.
+are, so that both find the same chats. When a later migration makes SQLite build `chats_chattext` anew, the triggers
+are made again (`chats.kept_triggers`).
 """
 
 import django.db.models.deletion

@@ -1,8 +1,8 @@
 """Triggers that keep the counts by day in step with the recorded nudges, in each database's own way.
 
 SQLite counts row by row; PostgreSQL once a statement, under a lock of the tenant that keeps two imports from waiting
-for each other in a circle. A later migration that makes SQLite build `rules_recordednudge` anew has to make the
-triggers again.
+for each other in a circle. When a later migration makes SQLite build `rules_recordednudge` anew, they are made again
+(`rules.kept_triggers`).
 """
 
 from django.db import migrations
@@ -40,6 +40,13 @@ SQLITE = {
     "nudge_day_changed": f"AFTER UPDATE OF {WATCHED} ON rules_recordednudge "
     f"BEGIN {sqlite_change('old', '-')} {sqlite_change('new', '+')} END",
 }
+
+# Count what is there, then watch.
+SQLITE_START = (
+    f"INSERT INTO rules_nudgeday ({NAMES}, count) SELECT {', '.join(sqlite_values('n'))}, count(*) "
+    "FROM rules_recordednudge n GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9",
+    *(f"CREATE TRIGGER {name} {body}" for name, body in SQLITE.items()),
+)
 
 COUNTED = (
     "SELECT tenant_id, coalesce(to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), '') AS day, code, "
@@ -84,12 +91,8 @@ def count_from_now_on(apps, schema_editor):
                 f"CREATE TRIGGER {name} {POSTGRESQL[name]} FOR EACH STATEMENT EXECUTE FUNCTION {name}()"
             )
         return
-    schema_editor.execute(
-        f"INSERT INTO rules_nudgeday ({NAMES}, count) SELECT {', '.join(sqlite_values('n'))}, count(*) "
-        "FROM rules_recordednudge n GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"
-    )
-    for name, body in SQLITE.items():
-        schema_editor.execute(f"CREATE TRIGGER {name} {body}")
+    for statement in SQLITE_START:
+        schema_editor.execute(statement)
 
 
 def count_no_more(apps, schema_editor):

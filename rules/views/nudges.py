@@ -1,28 +1,156 @@
-"""The history of nudges that the stored chats hold."""
+"""The history of nudges: those that histories and live runtimes hold, those that replays find, apart and together."""
 
 from __future__ import annotations
 
-from django.http import HttpResponse
+from collections.abc import Iterator
+from typing import Any
+
+from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
 from eleanor_site.access import viewer
+from eleanor_site.exports import csv_lines, json_lines
 from eleanor_site.web import Request, page
+from rules.models import Replay
+from rules.queries import nudge_statistics as statistics
 from rules.queries import nudges as queries
+from rules.queries import replay_history as history
+from rules.queries.nudges import GROUPS, NudgeFilter, filter_of
+
+# Whose nudges: recorded ones (the default), those that rules would fire in a replay, or both at each point.
+SETS = ("recorded", "replay", "both")
+EXPORTS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 @viewer
 @require_safe
 def nudge_list(request: Request) -> HttpResponse:
-    """Newest first, with filters in the URL; pages by key."""
+    """Chart, groups and the list, with filters in the URL; pages by key."""
     given = request.GET
-    after = given.get("after", "")
-    found = queries.nudges(code=given.get("rule", ""), language=given.get("lang", ""), model=given.get("model", ""))
-    if after.isdigit():
-        found = found.filter(pk__lt=int(after))
-    rows = list(found[: queries.PAGE + 1])
-    context = {
-        "rows": rows[: queries.PAGE],
-        "next_after": rows[queries.PAGE - 1].pk if len(rows) > queries.PAGE else None,
-        "codes": queries.codes(),
+    wanted, shown = filter_of(given), _one_of(given.get("set", ""), SETS)
+    by, after = _one_of(given.get("group", ""), GROUPS), given.get("after", "")
+    replay = _replay(request) if shown != "recorded" else None
+    context: dict[str, Any] = {
+        "wanted": wanted,
+        "set": shown,
+        "sets": _sets(request, shown),
+        "by": by,
+        "replay": replay,
+        "filtered": not wanted.is_empty,
+        "query": queries.filter_query(wanted),
     }
-    return page(request, "rules/nudges.html", context, part="rows")
+    if after:
+        context |= _rows(replay, wanted, shown, after)
+        return page(request, "rules/nudges.html", context, part="rows")
+    context |= _rows(replay, wanted, shown, "") | _numbers(request, replay, wanted, shown, by) | _choices(request, shown)
+    return page(request, "rules/nudges.html", context, part="results")
+
+
+def _rows(replay: Replay | None, wanted: NudgeFilter, shown: str, after: str) -> dict[str, Any]:
+    if shown == "recorded":
+        rows, next_after = queries.nudge_page(wanted, after)
+        return {"rows": rows, "next_after": next_after}
+    if replay is None:
+        return {"findings": [], "next_after": ""}
+    found, next_after = history.replay_page(replay, wanted, fired_only=shown == "replay", after=after)
+    return {"findings": found, "next_after": next_after}
+
+
+def _numbers(request: Request, replay: Replay | None, wanted: NudgeFilter, shown: str, by: str) -> dict[str, Any]:
+    if shown == "recorded":
+        return {
+            "chart": statistics.history_chart(request.tenant, wanted),
+            "undated": statistics.undated(wanted),
+            "groups": statistics.groups(wanted, by),
+            "total": queries.total(queries.day_cells(wanted)),
+        }
+    if replay is None:
+        return {}
+    chosen = history.chosen_cells(replay, wanted, fired_only=shown == "replay")
+    return {
+        "chart": history.replay_chart(request.tenant, chosen, wanted),
+        "undated": sum(n for cell, n in chosen.items() if cell.day is None),
+        "groups": history.replay_groups(chosen, by),
+        "total": chosen.total(),
+    }
+
+
+def _choices(request: Request, shown: str) -> dict[str, Any]:
+    return {
+        "codes": queries.codes(),
+        "models": queries.models(),
+        "replays": history.finished_replays() if shown != "recorded" else [],
+        "groupings": [
+            {"key": "rule", "label": _("Rule")},
+            {"key": "version", "label": _("Version")},
+            {"key": "model", "label": _("Model")},
+            {"key": "language", "label": _("Language")},
+            {"key": "verdict", "label": _("Verdict") if shown == "recorded" else _("Status")},
+        ],
+    }
+
+
+@viewer
+@require_safe
+def nudge_statistics(request: Request) -> HttpResponse:
+    """For each rule and model: how often, what came of it, and what came after firings of a replay."""
+    wanted = filter_of(request.GET)
+    replay = _replay(request)
+    context: dict[str, Any] = {
+        "wanted": wanted,
+        "query": queries.filter_query(wanted),
+        "sets": _sets(request, "statistics"),
+        "replay": replay,
+        "replays": history.finished_replays(),
+        "models": queries.models(),
+    }
+    if "after_firings" in request.GET and replay is not None:
+        context["report"] = history.aftermath_report(replay, wanted.model, wanted.language)
+        return page(
+            request,
+            "rules/nudge_statistics.html",
+            context | {"rows": statistics.rules_and_models(wanted)},
+            part="aftermath",
+        )
+    context["rows"] = statistics.rules_and_models(wanted)
+    return page(request, "rules/nudge_statistics.html", context)
+
+
+@viewer
+@require_safe
+def nudge_export(request: Request) -> HttpResponseBase:
+    """The recorded nudges that the filters leave, as CSV or JSON Lines, streamed, with a trailer that proves it whole."""
+    form = request.GET.get("format", "csv")
+    if form not in EXPORTS:
+        raise Http404
+    rows = queries.export_rows(filter_of(request.GET))
+    lines: Iterator[bytes]
+    if form == "csv":
+        lines = csv_lines(queries.EXPORT_COLUMNS, ([row[name] for name in queries.EXPORT_COLUMNS] for row in rows))
+    else:
+        lines = json_lines(rows)
+    answer = StreamingHttpResponse(lines, content_type=EXPORTS[form])
+    answer["Content-Disposition"] = f'attachment; filename="{request.tenant.slug}-nudges.{form}"'
+    return answer
+
+
+def _replay(request: Request) -> Replay | None:
+    given = request.GET.get("replay", "")
+    found = history.chosen_replay(given)
+    if found is None and given:
+        raise Http404
+    return found
+
+
+def _one_of(text: str, known: tuple[str, ...]) -> str:
+    return text if text in known else known[0]
+
+
+def _sets(request: Request, current: str) -> list[dict[str, Any]]:
+    labels = {
+        "recorded": _("Recorded"),
+        "replay": _("Would fire in a replay"),
+        "both": _("Both, point by point"),
+    }
+    return [{"key": key, "label": label, "current": key == current} for key, label in labels.items()]

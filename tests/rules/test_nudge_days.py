@@ -6,10 +6,12 @@ from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import connection
 from django.db.models import F
 from django_scopes import scope
 
 from eleanor_site.tenants.models import Tenant
+from rules.kept_triggers import keep_counting_nudges
 from rules.models import NudgeDay, RecordedNudge
 from tests.factories import make_chat
 
@@ -53,7 +55,7 @@ def test_counts_follow_every_kind_of_writing(in_acme: Tenant) -> None:
     RecordedNudge.objects.filter(code="R-0").update(outcome="finished", at=F("at") + timedelta(days=1))
     RecordedNudge.objects.filter(model="m-1").update(code="R-9")
     assert kept() == counted()
-    RecordedNudge.objects.update(external_key="k")
+    RecordedNudge.objects.update(turn=1)
     assert kept() == counted()
     assert sum(kept().values()) == RecordedNudge.objects.count()
 
@@ -92,3 +94,16 @@ def test_importing_again_counts_once(in_acme: Tenant, answer: dict[str, object])
     nudge.chat.delete()
     # Retention removes chats; what they counted for stays.
     assert sum(kept().values()) == 1
+
+
+def test_counts_are_made_again_when_a_migration_dropped_them(in_acme: Tenant) -> None:
+    if connection.vendor != "sqlite":
+        pytest.skip("PostgreSQL keeps the triggers of a table that is altered")
+    RecordedNudge.objects.bulk_create(some_nudges(in_acme))
+    with connection.cursor() as cursor:
+        cursor.execute("DROP TRIGGER nudge_day_added")
+    RecordedNudge.objects.bulk_create(some_nudges(in_acme))
+    assert kept() != counted()
+    keep_counting_nudges(None, using="default")
+    RecordedNudge.objects.filter(code="R-1").delete()
+    assert kept() == counted()
