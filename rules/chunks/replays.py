@@ -24,8 +24,8 @@ from rules.domain.results import chats_digest, merge_counts, sum_of_digests
 from rules.domain.rule_changes import rule_changes
 from rules.domain.settling import Outcome, Rule
 from rules.models import KnownPrompt, Replay, ReplayChunk, Segment
-from rules.queries.manifests import catalogue_digest
 from rules.queries import replays as queries
+from rules.queries.manifests import catalogue_digest
 from rules.queries.replay_findings import chats_in, strays_of
 from rules.queries.segments import Part
 
@@ -265,9 +265,7 @@ def chunks_to_send_again() -> list[int]:
         rows = ReplayChunk.objects.filter(replay__status__in=ACTIVE, heartbeat_at__isnull=False)
         found = list(jobs.silent(rows).values_list("pk", "heartbeat_at"))
         again = [pk for pk, seen in found if jobs.touch(ReplayChunk.objects.all(), pk, seen=seen)]
-        waiting = ReplayChunk.objects.filter(
-            replay__status__in=ACTIVE, status=Status.QUEUED, heartbeat_at__isnull=True
-        )
+        waiting = ReplayChunk.objects.filter(replay__status__in=ACTIVE, status=Status.QUEUED, heartbeat_at__isnull=True)
         tenants = list(waiting.order_by().values_list("tenant", flat=True).distinct())
     return [*again, *(pk for tenant in tenants for pk in next_chunks(tenant))]
 
@@ -278,5 +276,3 @@ def run_here(replay: Replay) -> Replay:
         while run_chunk(pk):
             pass
     return Replay.objects.get(pk=replay.pk)
-
-

@@ -245,18 +245,14 @@ def point_page(
     return point_sets.point_page(tenant, rules, code, set_name, scope, clause, after, size)
 
 
-def near_misses(
-    tenant: Tenant, rules: Sequence[RuleSpec], code: str, *, scope: Scope = ALL
-) -> list[ClauseMisses]:
+def near_misses(tenant: Tenant, rules: Sequence[RuleSpec], code: str, *, scope: Scope = ALL) -> list[ClauseMisses]:
     """The clauses of the rule's expression with their near misses; empty while text terms are being found."""
     from rules.queries import point_sets
 
     return point_sets.near_misses(tenant, rules, code, scope)
 
 
-def corpus_warnings(
-    tenant: Tenant, rules: Sequence[RuleSpec], code: str, *, scope: Scope = ALL
-) -> list[Diagnostic]:
+def corpus_warnings(tenant: Tenant, rules: Sequence[RuleSpec], code: str, *, scope: Scope = ALL) -> list[Diagnostic]:
     """Warnings that need the points: field never seen, one value only, clause without effect, one language."""
     from rules.queries import point_sets
 

@@ -101,9 +101,7 @@ class _Engine:
 
 def _engine(tenant: Tenant, scope: Scope, deadline: float | None) -> _Engine:
     view = kept_view(tenant, scope)
-    facts = CorpusFacts(
-        scope.name(), view.digest, view.chats, view.points, view.missing, is_importing(), view.as_of
-    )
+    facts = CorpusFacts(scope.name(), view.digest, view.chats, view.points, view.missing, is_importing(), view.as_of)
     if not view.parts:
         state: State = "preparing" if view.missing else "empty"
         return _Engine(state, facts, view, prepare_total=view.missing)
@@ -151,9 +149,7 @@ def _prepared(
 # --- the effect
 
 
-def effect(
-    tenant: Tenant, specs: Sequence[RuleSpec], code: str, scope: Scope, seconds: float | None
-) -> EffectAnswer:
+def effect(tenant: Tenant, specs: Sequence[RuleSpec], code: str, scope: Scope, seconds: float | None) -> EffectAnswer:
     started = time.monotonic()
     deadline = None if seconds is None else started + seconds
     engine = _engine(tenant, scope, deadline)
@@ -234,9 +230,7 @@ class _Question:
         return next(rule for rule in (*self.rules, *self.engine.live.rules) if rule.code == self.code)
 
 
-def _question(
-    tenant: Tenant, specs: Sequence[RuleSpec], code: str, scope: Scope
-) -> tuple[_Question | None, State]:
+def _question(tenant: Tenant, specs: Sequence[RuleSpec], code: str, scope: Scope) -> tuple[_Question | None, State]:
     engine = _engine(tenant, scope, time.monotonic() + PREVIEW_SECONDS)
     found, state, _broken = _effect(tenant, engine, specs, code, PREVIEW_SECONDS)
     if found is None:
@@ -266,9 +260,7 @@ def point_page(
     total = sum(len(places) for places in sets)
     chosen = _after(question.engine.view.parts, sets, after, size + 1)
     rows = _rows(question, chosen[:size])
-    return PointPage(
-        "ready", rows, rows[-1].key if len(chosen) > size and rows else "", total, question.effect.exact
-    )
+    return PointPage("ready", rows, rows[-1].key if len(chosen) > size and rows else "", total, question.effect.exact)
 
 
 def _places(question: _Question, segment: int, set_name: str, clause: int | None) -> Places:
@@ -276,26 +268,27 @@ def _places(question: _Question, segment: int, set_name: str, clause: int | None
     part, live = question.effect.segments[segment], question.engine.live
     at, before = question.at, question.before
     outcome, old = part.outcome, live.outcomes[segment]
+    fired = np.flatnonzero(outcome == at)
+    was = np.flatnonzero(old == before) if before != NOWHERE else part.matches[:0]
+    places: Places
     match set_name:
         case "newly":
-            fired = np.flatnonzero(outcome == at)
-            return fired[old[fired] != before]
+            places = fired[old[fired] != before]
         case "gone":
-            fired = np.flatnonzero(old == before) if before != NOWHERE else part.matches[:0]
-            return fired[outcome[fired] != at]
+            places = was[outcome[was] != at]
         case "same":
-            fired = np.flatnonzero(outcome == at)
-            return fired[old[fired] == before]
+            places = fired[old[fired] == before]
         case "fires":
-            return np.flatnonzero(outcome == at)
+            places = fired
         case "matches":
-            return part.matches
+            places = part.matches
         case "shadowed":
-            return part.matches[outcome[part.matches] < at]
+            places = part.matches[outcome[part.matches] < at]
         case "capped":
-            return part.matches[outcome[part.matches] > at]
+            places = part.matches[outcome[part.matches] > at]
         case _:
-            return _near_places(question, segment, clause)
+            places = _near_places(question, segment, clause)
+    return places
 
 
 def _near_places(question: _Question, segment: int, clause: int | None) -> Places:
@@ -525,9 +518,7 @@ def _settled_counts(live: LiveEffects, segment: int) -> dict[str, Any]:
     return counts_of(view, live.rules, outcome, matches)
 
 
-def daily(
-    tenant: Tenant, specs: Sequence[RuleSpec], code: str, until: date, days: int, scope: Scope
-) -> list[Day]:
+def daily(tenant: Tenant, specs: Sequence[RuleSpec], code: str, until: date, days: int, scope: Scope) -> list[Day]:
     question, _state = _question(tenant, specs, code, scope)
     if question is None:
         return []
@@ -559,8 +550,9 @@ def _days_of(tenant: Tenant, part: Part, view: Points) -> Any:
         days = np.zeros(view.columns.chats, dtype=np.int64)
         rows = SegmentChat.objects.filter(segment=part.segment, version__chat__started_at__isnull=False)
         for number, at in rows.values_list("number", "version__chat__started_at").iterator(chunk_size=5000):
-            days[number] = at.astimezone(UTC).date().toordinal()
+            if at is not None:
+                days[number] = at.astimezone(UTC).date().toordinal()
         return days, days.nbytes
 
-    return _day_cache.get(tenant.pk, part.digest, load)
-
+    # Chats of equal content may have begun on other days, so the digest alone is no name here.
+    return _day_cache.get(tenant.pk, (part.segment, part.digest), load)

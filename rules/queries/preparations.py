@@ -15,9 +15,7 @@ RETRY_AFTER = timedelta(minutes=5)
 
 def wanted(tenant: Tenant, kind: str) -> int | None:
     """Note that there is work of this kind; the row's number when a task should be sent for it, else None."""
-    row, made = Preparation.objects.get_or_create(
-        tenant=tenant, kind=kind, defaults={"heartbeat_at": timezone.now()}
-    )
+    row, made = Preparation.objects.get_or_create(tenant=tenant, kind=kind, defaults={"heartbeat_at": timezone.now()})
     if made:
         return row.pk
     done = Preparation.objects.filter(pk=row.pk, status=Status.DONE)

@@ -63,7 +63,7 @@ def _chunks(replay: Replay, first: int = 0) -> Iterator[_Chunk]:
     against = compared(replay)
     others = kept_columns.engine_rules(against.rules) if against is not None else None
     rows = ReplayChunk.objects.filter(replay=replay, status="done", number__gte=first, segment__isnull=False)
-    rows = rows.select_related("segment", "tenant").defer("segment__scalars", "segment__people", "segment__contents")
+    rows = rows.select_related("segment", "tenant").defer("segment__scalars", "segment__people")
     for row in rows.order_by("number").iterator(chunk_size=4):
         segment = row.segment
         assert segment is not None
@@ -232,7 +232,8 @@ def _decided(replay: Replay) -> Iterator[tuple[bytes, Any]]:
     for chunk in _chunks(replay):
         columns = chunk.points.columns
         starts = columns.chat_starts
-        contents = bytes(Segment.objects.values_list("contents", flat=True).get(pk=chunk.row.segment_id))
+        assert chunk.row.segment is not None
+        contents = bytes(chunk.row.segment.contents)
         for chat in chats_in(chunk.points, chunk.row.scope):
             start, end = int(starts[chat]), int(starts[chat + 1])
             yield contents[32 * chat : 32 * chat + 32], chunk.outcome[start:end]

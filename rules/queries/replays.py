@@ -13,12 +13,12 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from chats.models import ChatVersion
+from eleanor_site.tenants.models import Tenant
 from rules.domain.manifest import Manifest
 from rules.domain.results import COUNTS, Finding, merge_counts
 from rules.domain.rule_set import RuleSpec, rule_set_digest
 from rules.models import Replay, ReplayChunk
 from rules.queries.segments import Scope, kept_view
-from eleanor_site.tenants.models import Tenant
 
 PAGE = 50
 # What a worker does where nothing has been measured yet.
@@ -157,9 +157,7 @@ def gone_rules(replay: Replay) -> dict[str, int]:
     return found
 
 
-def findings(
-    replay: Replay, *, code: str = "", status: str = "", after: str = ""
-) -> Iterator[tuple[str, Finding]]:
+def findings(replay: Replay, *, code: str = "", status: str = "", after: str = "") -> Iterator[tuple[str, Finding]]:
     """Findings in the order of the replay, each with its key; `after` is the key that the page before ended with.
 
     `status` is one of the four, or `newly` or `gone` against the rule set to compare with.
