@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from django.utils.functional import Promise
@@ -43,8 +44,10 @@ FUNCTION_LINES: Mapping[str, str | Promise] = {
 }
 
 
-def described(source: str, caret: int, *, codes: Collection[str] = ()) -> dict[str, Any]:
-    """Candidates with their lines, as the code field takes them."""
+def described(
+    source: str, caret: int, *, codes: Collection[str] = (), observed: Mapping[str, str] = MappingProxyType({})
+) -> dict[str, Any]:
+    """Candidates with their lines, as the code field takes them. `observed` has a line of values for fields."""
     found = complete(source, caret, codes=codes)
     return {
         "from": found.start,
@@ -57,6 +60,7 @@ def described(source: str, caret: int, *, codes: Collection[str] = ()) -> dict[s
                 "kind": c.kind,
                 "type": c.type,
                 "detail": line(c.description),
+                "observed": observed.get(c.description.removeprefix("field."), ""),
             }
             for c in found.candidates
         ],

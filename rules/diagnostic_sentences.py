@@ -9,7 +9,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 
-from rules.domain.language import Diagnostic
+from rules.domain.language import Diagnostic, check
+from rules.domain.language.painting import painted
+from rules.models import Rule
+from rules.queries.codes import known_codes, later_codes
 
 SENTENCES: Mapping[str, str | Promise] = {
     "expected": gettext_lazy("Expected %(expected)s here, but found %(found)s."),
@@ -114,3 +117,22 @@ def _worded(value: Any) -> str:
     if value is True or value is False:
         return str(value).lower()
     return str(WORDS.get(value, value)) if isinstance(value, str) else str(value)
+
+
+def diagnosed(source: str, stage: str, rule: Rule | None) -> dict[str, Any]:
+    """Diagnostics and painted tokens of an expression, as the code field's component takes them."""
+    if not source.strip():
+        return {"diagnostics": [], "tokens": [], "source_length": len(source), "errors": False}
+    checked = check(
+        source,
+        stage="round" if stage == "round" else "final",
+        known_codes=known_codes(),
+        later_codes=later_codes(rule) if rule else frozenset(),
+    )
+    tokens = [{"start": start, "end": end, "kind": kind} for start, end, kind in painted(source)]
+    return {
+        "diagnostics": [shown(d) for d in checked.diagnostics],
+        "tokens": tokens,
+        "source_length": len(source),
+        "errors": bool(checked.errors),
+    }

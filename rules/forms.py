@@ -5,14 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
 from rules.models import RuleDraft, ToolEntry
 from rules.queries.codes import code_problem, taken
 
+CONFLICT_PREFIX = "choice-"
+"""Before a field's name: whose value a person chose for it on the conflict page (theirs, mine, or both written)."""
+
 
 class RuleForm(forms.ModelForm[RuleDraft]):
-    """The content of a draft. `revision` is the one that the person saw."""
+    """The content of a draft. `revision` is the one that the person saw.
+
+    On the conflict page each field comes with `choice-NAME`, and the values as `theirs-NAME`, `mine-NAME` and, for a
+    text written from both, `both-NAME`.
+    """
 
     revision = forms.IntegerField(widget=forms.HiddenInput, min_value=0, initial=0)
 
@@ -54,8 +62,8 @@ class RuleForm(forms.ModelForm[RuleDraft]):
             "prompt_fr": forms.Textarea(attrs={"rows": 5, "lang": "fr"}),
         }
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
+    def __init__(self, data: QueryDict | None = None, *args: Any, **kwargs: Any) -> None:
+        super().__init__(_chosen(data), *args, **kwargs)
         for name in ("expression", "prompt_en", "prompt_fr"):
             self.fields[name].strip = False  # type: ignore[attr-defined]
         self.fields["stage"].choices = [  # type: ignore[attr-defined]
@@ -72,6 +80,18 @@ class RuleForm(forms.ModelForm[RuleDraft]):
                 if "\x00" in value:
                     self.add_error(name, _("The text holds a NUL character. Remove it."))
         return data
+
+
+def _chosen(data: QueryDict | None) -> QueryDict | None:
+    """The posted fields with each one that a person decided on the conflict page put in its place."""
+    if data is None:
+        return None
+    found = data.copy()
+    for key, choice in data.items():
+        if key.startswith(CONFLICT_PREFIX) and choice in ("theirs", "mine", "both"):
+            name = key.removeprefix(CONFLICT_PREFIX)
+            found[name] = data.get(f"{choice}-{name}", "")
+    return found
 
 
 class NewRuleForm(RuleForm):

@@ -1,6 +1,6 @@
 from django.urls import path
 
-from rules.views import chats, editor, nudges, releases, replays, rules, tools
+from rules.views import chats, editor, nudges, releases, replays, rule_effect, rule_tests, rules, tools
 
 app_name = "rules"
 urlpatterns = [
@@ -10,10 +10,14 @@ urlpatterns = [
     path("rules/catalogue", rules.catalogue_page, name="catalogue"),
     path("rules/catalogue/install", rules.install, name="install"),
     path("rules/check/expression", editor.check_expression, name="check_expression"),
+    path("rules/check/effect", rule_effect.effect_of_typed, name="effect_of_typed"),
     path("rules/check/code", editor.check_code, name="check_code"),
     path("rules/check/completions", editor.completions, name="completions"),
     path("rules/<str:code>/", rules.rule_page, name="rule"),
     path("rules/<str:code>/edit", editor.edit_rule, name="edit"),
+    path("rules/<str:code>/effect", rule_effect.rule_effect, name="effect"),
+    path("rules/<str:code>/tests", rule_tests.change_tests, name="tests"),
+    path("rules/<str:code>/restore", editor.restore_revision, name="restore_revision"),
     path("rules/<str:code>/publish", releases.publish, name="publish"),
     path("rules/<str:code>/mode", rules.change_mode, name="mode"),
     path("rules/<str:code>/archive", rules.archive_rule, name="archive"),
@@ -30,4 +34,6 @@ urlpatterns = [
     path("replays/<int:replay>/resume", replays.resume_replay, name="resume_replay"),
     path("chats/<int:chat>/", chats.chat_page, name="chat"),
     path("nudges/", nudges.nudge_list, name="nudges"),
+    path("nudges/rules", nudges.nudge_statistics, name="nudge_statistics"),
+    path("nudges/export", nudges.nudge_export, name="nudge_export"),
 ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from django.db import transaction
 from django.utils.translation import gettext as _
 
@@ -12,8 +14,10 @@ from eleanor_site.tenants.models import Tenant, User
 from rules.domain.language.environment import MAX_CHARACTERS
 from rules.models import Rule, RuleTest
 from rules.models.rules import Stage
+from rules.queries.points import PointName
 from rules.queries.rule_tests import MOST_TESTS, context_problem
 
+BUTTONS = ("fire", "not", "remove")
 LONGEST_CONTEXT = 20 * MAX_CHARACTERS
 
 
@@ -90,4 +94,36 @@ def _record(tenant: Tenant, by: User, action: str, rule: Rule, test: RuleTest) -
         object_id=rule.pk,
         object_label=rule.code,
         after={"should_fire": test.should_fire, "point": place, "note": test.note},
+    )
+
+
+def act(*, tenant: Tenant, rule: Rule, by: User, pressed: Mapping[str, str]) -> None:
+    """Do what a button beside the tests says: `fire` or `not` with a point's name or "context", or `remove` with an id.
+
+    A written context is in `test_context`. Refused with a sentence when it isn't one, or the point is gone.
+    """
+    if pressed.get("remove", "").isdigit():
+        test = RuleTest.objects.filter(rule=rule, pk=pressed["remove"][:18]).first()
+        if test is not None:
+            remove(tenant=tenant, rule=rule, by=by, test=test)
+        return
+    wanted = pressed.get("fire") or pressed.get("not") or ""
+    should_fire = "fire" in pressed
+    if wanted == "context":
+        context = pressed.get("test_context", "")
+        stage = pressed.get("stage", Stage.FINAL)
+        add_context(tenant=tenant, rule=rule, by=by, context=context, stage=stage, should_fire=should_fire)
+        return
+    name = PointName.parse(wanted)
+    version = name.find() if name else None
+    if name is None or version is None:
+        raise Refused(_("This point isn't there any more."))
+    add_point(
+        tenant=tenant,
+        rule=rule,
+        by=by,
+        version=version,
+        message=name.message,
+        stage=name.stage,
+        should_fire=should_fire,
     )
