@@ -218,8 +218,10 @@ def _token_roles(settings: ChatWrapperSettings) -> Iterator[SettingsFinding]:
 
 
 def _round_trip(wrapper: ChatWrapper) -> Iterator[SettingsFinding]:
-    """A call that is written and read back must be the same call; the first one that isn't is told."""
-    functions = {call.name: {"params": {"type": "object"}} for call in _TRIED_CALLS}
+    """A call that is written and read back must be the same call; the first one that isn't is told.
+
+    The names aren't told to the reader, as they aren't where an answer calls something that was never offered.
+    """
     for call in _TRIED_CALLS:
         written = str(wrapper.generate_function_calls_and_results([call]))
         only_call = str(wrapper.generate_function_call(call.name, call.params))
@@ -227,7 +229,7 @@ def _round_trip(wrapper: ChatWrapper) -> Iterator[SettingsFinding]:
         if parallelism is not None:
             end = parallelism.call.section_suffix
             only_call = f"{parallelism.call.section_prefix}{only_call}{end if end is not None else ''}"
-        read = [entry.entry for entry in parse_output(only_call, wrapper.settings, functions)]
+        read = [entry.entry for entry in parse_output(only_call, wrapper.settings)]
         calls = [entry for entry in read if isinstance(entry, FunctionCall)]
         if len(calls) == 1 and (calls[0].name, calls[0].params) == (call.name, call.params):
             continue

@@ -71,11 +71,10 @@ def shown_pieces(pieces: Sequence[RenderedPiece], extra_user: str | None = None)
         if piece.kind == "special_token":
             runs.append(Run("token", piece.text, message))
         elif piece.kind == "special_text":
-            runs += _cut(Run("special", piece.text, message), TOKEN, lambda run: replace(run, kind="token"))
+            runs += _special_runs(piece.text, message)
         else:
             kind: RunKind = "text" if piece.kind == "text" else "wrapper"
-            run = Run(kind, piece.text, message, added=i == added_at)
-            runs += _cut(run, known, lambda run: replace(run, look_alike=True))
+            runs += _text_runs(Run(kind, piece.text, message, added=i == added_at), known)
     return ShownPrompt("".join([piece.text for piece in pieces]), tuple(runs))
 
 
@@ -149,6 +148,12 @@ def with_differences(prompt: ShownPrompt, ranges: Sequence[Range]) -> ShownPromp
     at = 0
     for run in prompt.runs:
         end = at + len(run.text)
+        if run.kind == "token" or run.look_alike:
+            # A token differs as a whole: half a token is none.
+            differs = bisect_right(edges, at) % 2 == 1 or bisect_right(edges, end - 1) > bisect_right(edges, at)
+            runs.append(replace(run, differs=differs) if differs else run)
+            at = end
+            continue
         first, last = bisect_right(edges, at), bisect_right(edges, end - 1)
         cuts = [at, *edges[first:last], end]
         for start, stop in pairwise(cuts):
@@ -184,12 +189,23 @@ def _pattern(tokens: Iterable[str]) -> re.Pattern[str] | None:
     return re.compile("|".join(map(re.escape, longest_first))) if longest_first else None
 
 
-def _cut(run: Run, pattern: re.Pattern[str] | None, mark: Any) -> Iterator[Run]:
+def _special_runs(text: str, message: int | None) -> Iterator[Run]:
     at = 0
-    for match in pattern.finditer(run.text) if pattern else ():
+    for match in TOKEN.finditer(text):
+        if match.start() > at:
+            yield Run("special", text[at : match.start()], message)
+        yield Run("token", match[0], message)
+        at = match.end()
+    if at < len(text):
+        yield Run("special", text[at:], message)
+
+
+def _text_runs(run: Run, known: re.Pattern[str] | None) -> Iterator[Run]:
+    at = 0
+    for match in known.finditer(run.text) if known else ():
         if match.start() > at:
             yield replace(run, text=run.text[at : match.start()])
-        yield mark(replace(run, text=match[0]))
+        yield replace(run, text=match[0], look_alike=True)
         at = match.end()
     if at < len(run.text):
         yield run if at == 0 else replace(run, text=run.text[at:])

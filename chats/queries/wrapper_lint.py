@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from django.utils.translation import gettext as _
 
@@ -14,11 +17,16 @@ from chats.domain.lint import SettingsFinding, lint_settings
 from chats.domain.recipes import Recipe, RecipeError
 from chats.domain.template_lint import Finding, Sample, typed_tokens
 from chats.lint_sentences import SAMPLES, settings_sentence, template_sentence
-from chats.queries.wrappers import corpus_facts
+from chats.models.wrappers import CONTENT_FIELDS
+from chats.queries.wrappers import WrapperRow, corpus_facts, recipe_of
 from chats.template_pool import shared_pool
 from chats.wrapper_sentences import failure_sentence, problem_sentence
 
-_ORDER = {"error": 0, "warning": 1, "info": 2}
+_ORDER: Final = {"error": 0, "warning": 1, "info": 2}
+_LIST_SECONDS: Final = 0.4
+_KNOWN_STATES: Final = 500
+# The same texts have the same findings, so they are counted once a process.
+_known_states: dict[tuple[str, ...], LintState] = {}
 
 
 @dataclass(frozen=True)
@@ -85,6 +93,45 @@ def lint_of(recipe: Recipe, record: ChatRecord | None, silenced: Mapping[str, st
 
 def _answered(item: LintItem, reason: str) -> LintItem:
     return LintItem(item.key, item.severity, item.sentence, item.path, item.line, item.chat, item.finding, reason)
+
+
+@dataclass(frozen=True)
+class LintState:
+    """How many findings nobody has answered for yet, by severity; `problem` where there is nothing to lint."""
+
+    errors: int = 0
+    warnings: int = 0
+    problem: bool = False
+
+
+def lint_states(rows: Sequence[WrapperRow]) -> dict[int, LintState | None]:
+    """By wrapper id, for lists: without looking at stored chats. None where there was no time left to look."""
+    until = time.monotonic() + _LIST_SECONDS
+    return {row.wrapper.pk: _state(row, late=time.monotonic() > until) for row in rows}
+
+
+def _state(row: WrapperRow, late: bool) -> LintState | None:
+    content = row.content
+    texts = tuple(getattr(content, name) for name in CONTENT_FIELDS)
+    known = _known_states.get(texts)
+    if known is None and not late:
+        if len(_known_states) >= _KNOWN_STATES:
+            _known_states.clear()
+        known = _known_states[texts] = _counted(recipe_of(content), json.loads(content.silenced or "{}"))
+    return known
+
+
+def _counted(recipe: Recipe, silenced: Mapping[str, str]) -> LintState:
+    try:
+        found = (
+            _template_items(recipe, None)
+            if recipe.is_template
+            else [_settings_item(finding) for finding in lint_settings(recipe)]
+        )
+    except (RecipeError, _Failed):
+        return LintState(problem=True)
+    left = [item.severity for item in found if item.key not in silenced]
+    return LintState(left.count("error"), left.count("warning"))
 
 
 class _Failed(Exception):

@@ -14,7 +14,9 @@ from chats.domain.recipes import recipe_to_texts
 from chats.domain.template_files import TemplateFileError
 from chats.queries.previews import chosen_chat, preview
 from chats.queries.resolving import which_wrapper
+from chats.queries.wrapper_lint import lint_states
 from chats.queries.wrappers import (
+    DEFAULT_BUILT_IN,
     WrapperRow,
     built_in_choice,
     built_ins,
@@ -39,7 +41,10 @@ from eleanor_site.web import Request, page, posted, posted_files
 def wrapper_list(request: Request) -> HttpResponse:
     """The tenant's own wrappers, then the built-ins, which are there without copying."""
     archived = request.GET.get("state") == "archived"
-    context = {"rows": wrapper_rows(archived=archived), "archived": archived, "built_ins": built_ins()}
+    rows = wrapper_rows(archived=archived)
+    states = lint_states(rows)
+    shown = [{"row": row, "lint": states[row.wrapper.pk]} for row in rows]
+    context = {"rows": shown, "archived": archived, "built_ins": built_ins()}
     return page(request, "chats/wrappers.html", context)
 
 
@@ -71,9 +76,7 @@ def new_wrapper(request: Request) -> HttpResponse:
 
 
 def _initial(request: Request) -> dict[str, Any]:
-    key = request.GET.get("from", "")
-    name = request.GET.get("name", "")[:120]
-    return {"source": key, "name": name} if key else {"name": name}
+    return {"source": request.GET.get("from", "") or DEFAULT_BUILT_IN, "name": request.GET.get("name", "")[:120]}
 
 
 @viewer

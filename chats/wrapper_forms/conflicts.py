@@ -7,6 +7,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from chats.domain.wrapper_settings import NOT_PRESENT
+from chats.wrapper_forms.settings import FIELDS
+
 _OBJECTS: Final = (
     "options",
     "settings",
@@ -18,7 +21,6 @@ _OBJECTS: Final = (
     "silenced",
 )
 _MISSING: Final = object()
-_DEEP: Final = ("settings", "options")
 
 
 @dataclass(frozen=True)
@@ -63,11 +65,20 @@ def _differences(
     for key in dict.fromkeys([*theirs, *mine]):
         a, b = theirs.get(key, _MISSING), mine.get(key, _MISSING)
         below = (*path, key)
-        deep = not path or below[0] in _DEEP
-        if isinstance(a, Mapping) and isinstance(b, Mapping) and deep:
-            yield from _differences(a, b, below)
+        if _is_object(below, a, b):
+            yield from _differences(a if a is not _MISSING else {}, b if b is not _MISSING else {}, below)
         elif a is _MISSING or b is _MISSING or json.dumps(a) != json.dumps(b):
             yield below, a, b
+
+
+def _is_object(path: tuple[str, ...], a: Any, b: Any) -> bool:
+    """Whether both sides are compared key by key: objects of the settings even where one side says nothing of them."""
+    sides = [side for side in (a, b) if side is not _MISSING]
+    if not all(isinstance(side, Mapping) and NOT_PRESENT not in side for side in sides):
+        return False
+    if path[0] == "settings" and len(path) > 1:
+        return all(sides) and any(field.path[: len(path) - 1] == path[1:] != field.path for field in FIELDS.values())
+    return len(path) == 1 or (path[0] == "options" and len(sides) == 2)
 
 
 def _shown(value: Any) -> str | None:

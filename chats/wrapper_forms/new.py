@@ -32,7 +32,7 @@ class NewWrapperForm(forms.Form):
     source = forms.ChoiceField(
         label=_("Start with"),
         required=False,
-        help_text=_("A built-in wrapper, a copy of one of yours, or a chat template below."),
+        help_text=_("A built-in wrapper or a copy of one of yours. A chat template given below wins over it."),
     )
     template = forms.CharField(
         label=_("Chat template"),

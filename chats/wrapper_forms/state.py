@@ -383,7 +383,9 @@ def _field_view(one: SettingsField, state: EditorState, base: Mapping[str, Any])
     above = _objects_over(one)
     base_value = value_at(base, one.path)
     try:
-        value = settings.decode_field(one, data)
+        # A field of an object that isn't there has no value, whatever still stands in it.
+        is_there = all(data.get(f"{'.'.join((settings.PREFIX, *path))}.is") == "on" for path in above)
+        value = settings.decode_field(one, data) if is_there else ABSENT
         changed = _differs(one, value, base_value)
     except FormError:
         changed = True

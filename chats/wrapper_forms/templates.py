@@ -12,8 +12,8 @@ from django.utils.translation import gettext_lazy as _
 from chats.domain.jinja_templates import (
     PASSED_NAMES,
     PROFILES,
-    Profile,
     SPECIAL_TOKEN_NAMES,
+    Profile,
     ServerHabits,
     TemplateVariable,
 )
