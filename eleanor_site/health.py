@@ -31,7 +31,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
 @public
 @require_safe
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Requests, rows of work and replays, as Prometheus reads them. Nobody else learns that there is such an address."""
+    """Requests, rows of work and replays, as Prometheus reads them. For others there is no such address."""
     if not may_read_metrics(request):
         raise Http404
     return HttpResponse(generate_latest(REGISTRY), content_type=CONTENT_TYPE_LATEST)

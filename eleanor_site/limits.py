@@ -30,8 +30,8 @@ REPLAYS = Allowance("replays", 60, 30)
 PREVIEWS = Allowance("previews", 600, 600)
 
 
-def take(allowance: Allowance, who: str) -> int:
-    """Use one token. 0 when there was one, else the seconds until there will be."""
+def take(allowance: Allowance, who: str, amount: int = 1) -> int:
+    """Use that many tokens. 0 when there were as many, else the seconds until there will be."""
     key = hmac.new(settings.SECRET_KEY.encode(), f"{allowance.name}:{who}".encode(), hashlib.sha256).hexdigest()
     now = timezone.now()
     with transaction.atomic():
@@ -41,10 +41,10 @@ def take(allowance: Allowance, who: str) -> int:
         gained = (now - bucket.updated_at).total_seconds() * allowance.per_minute / 60
         bucket.tokens = min(float(allowance.burst), bucket.tokens + max(0.0, gained))
         bucket.updated_at = now
-        if bucket.tokens < 1:
+        if bucket.tokens < amount:
             bucket.save()
-            return max(1, round((1 - bucket.tokens) * 60 / allowance.per_minute))
-        bucket.tokens -= 1
+            return max(1, round((amount - bucket.tokens) * 60 / allowance.per_minute))
+        bucket.tokens -= amount
         bucket.save()
     return 0
 

@@ -21,7 +21,9 @@ from eleanor_site.jobs import Status, Work
 from eleanor_site.middleware import Handler
 
 REGISTRY = CollectorRegistry()
-REQUESTS = Counter("eleanor_requests", "Answers by route, method and status.", ("route", "method", "status"), registry=REGISTRY)
+REQUESTS = Counter(
+    "eleanor_requests", "Answers by route, method and status.", ("route", "method", "status"), registry=REGISTRY
+)
 SECONDS = Histogram(
     "eleanor_request_seconds",
     "Time to the answer.",

@@ -193,6 +193,7 @@ CELERY_TASK_ROUTES = {
     "rules.tasks.derive_atoms": {"queue": "interactive"},
 }
 CELERY_BEAT_SCHEDULE = {
+    "tell-events": {"task": "rules.webhook_events.tell_due", "schedule": 30.0},
     "sweep-webhooks": {"task": "eleanor_site.webhooks.tasks.sweep", "schedule": 30.0},
     "forget-old-answers": {"task": "eleanor_site.webhooks.tasks.forget", "schedule": 3600.0},
     "sweep-chats": {"task": "chats.tasks.sweep", "schedule": 30.0},

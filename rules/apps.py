@@ -5,19 +5,27 @@ class RulesConfig(AppConfig):
     name = "rules"
 
     def ready(self) -> None:
+        from django.core.signals import request_finished
         from django.db.models.signals import post_migrate, post_save
 
         from chats.nudge_texts import register
         from chats.signals import import_read, versions_stored
+        from rules import webhook_events
         from rules.kept_triggers import keep_counting_nudges
         from rules.queries.chat_narrowings import add_narrowings
         from rules.queries.nudge_texts import rule_nudges
-        from rules.services import ingesting
+        from rules.services import ingesting, live_nudges
         from rules.services.segments import prompt_saved
+        from rules.signals import gate_failed, release_published
 
         versions_stored.connect(ingesting.ingest_versions, dispatch_uid="rules.ingest_versions")
         import_read.connect(ingesting.import_read, dispatch_uid="rules.import_read")
         post_save.connect(prompt_saved, sender="rules.KnownPrompt", dispatch_uid="rules.prompt_saved")
+        # After the history's own nudges are written.
+        versions_stored.connect(live_nudges.join_live_nudges, dispatch_uid="rules.join_live_nudges")
+        release_published.connect(webhook_events.release_published, dispatch_uid="rules.tell_release")
+        gate_failed.connect(webhook_events.gate_failed, dispatch_uid="rules.tell_gate")
+        request_finished.connect(webhook_events.tell_refusals, dispatch_uid="rules.tell_refusals")
         register("rules", rule_nudges)
         add_narrowings()
         post_migrate.connect(keep_counting_nudges, sender=self, dispatch_uid="rules.keep_counting_nudges")

@@ -39,7 +39,7 @@ def record(
             number=last["number"] + 1 if last else 1,
             at=timezone.now(),
             actor=by,
-            actor_label=by.email if by else "system",
+            actor_label=_actor(by),
             action=action,
             object_type=object_type,
             object_id=str(object_id)[:64],
@@ -47,13 +47,23 @@ def record(
             before=_text(before),
             after=_text(after),
             note=note,
-            request_id=str(structlog.contextvars.get_contextvars().get("request_id", ""))[:64],
+            request_id=_bound("request_id")[:64],
             previous_hash=last["hash"] if last else chain.FIRST,
         )
         entry.hash = hash_of(entry)
         with transaction.atomic():
             entry.save(force_insert=True)
     return entry
+
+
+def _actor(by: User | None) -> str:
+    """The person, and the API key with which somebody acted in that person's name."""
+    who, key = by.email if by else "system", _bound("api_key")
+    return f"{who[:230]} (key {key})" if key else who
+
+
+def _bound(name: str) -> str:
+    return str(structlog.contextvars.get_contextvars().get(name, ""))
 
 
 def hash_of(entry: Entry) -> str:

@@ -21,9 +21,7 @@ from eleanor_site.webhooks.models import Attempt, Delivery
 from eleanor_site.webhooks.signing import headers
 
 # How long after each failed try the next one begins; after the last of them the delivery has failed.
-BACK_OFF: Final = tuple(
-    timedelta(seconds=s) for s in (10, 60, 5 * 60, 30 * 60, 2 * 3600, 6 * 3600, 12 * 3600)
-)
+BACK_OFF: Final = tuple(timedelta(seconds=s) for s in (10, 60, 300, 1800, 2 * 3600, 6 * 3600, 12 * 3600))
 KEPT_FOR: Final = timedelta(days=30)
 # A try that was sent off a moment ago isn't sent off again by the sweeper.
 _RECENTLY: Final = timedelta(seconds=25)
@@ -63,7 +61,7 @@ def deliver(delivery_id: int) -> None:
 def _close(
     delivery: Delivery, attempt: int, outcome: posting.Outcome, status: Status, due: datetime | None = None
 ) -> None:
-    """Write the try and the new state together; a try of somebody who lost the row meanwhile is written all the same."""
+    """Write the try and the new state together; the try is written even if somebody has taken the row over."""
     with transaction.atomic():
         Attempt.objects.create(
             tenant=delivery.tenant,

@@ -55,7 +55,7 @@ class Delivery(TenantModel, Work):
     webhook = models.ForeignKey(Webhook, on_delete=models.CASCADE, related_name="deliveries")
     name = models.CharField(max_length=40, unique=True)
     event = models.CharField(max_length=40)
-    subject = models.CharField(max_length=100, null=True, blank=True)
+    subject = models.CharField(max_length=100, null=True, blank=True)  # noqa: DJ001  none is unlike any other none
     payload = models.TextField()
     created_at = models.DateTimeField(auto_now_add=True)
     due_at = models.DateTimeField()

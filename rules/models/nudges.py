@@ -41,7 +41,10 @@ class RecordedNudge(TenantModel):
     # What came next: acted, finished, ignored, or empty when unknown (continuation.md section 14).
     outcome = models.CharField(max_length=10, default="", blank=True)
     at = models.DateTimeField(null=True, blank=True)
+    # A reporter's own name for the nudge: reported again under it, it is the same one.
     external_key = models.CharField(max_length=200, default="", blank=True)
+    # The id that a chat which isn't stored yet has in its source; none as soon as `chat` is known.
+    chat_key = models.CharField(max_length=300, null=True, blank=True)  # noqa: DJ001  added without a new table
     created_at = models.DateTimeField(auto_now_add=True)
     sorted_at = models.GeneratedField(
         expression=Coalesce("at", "created_at"), output_field=models.DateTimeField(), db_persist=True
@@ -54,6 +57,11 @@ class RecordedNudge(TenantModel):
                 condition=models.Q(chat_version__isnull=False),
                 name="recorded_nudge_once_in_history",
             ),
+            models.UniqueConstraint(
+                fields=["tenant", "external_key"],
+                condition=~models.Q(external_key=""),
+                name="recorded_nudge_once_by_key",
+            ),
         ]
         indexes: ClassVar = [
             models.Index(fields=["tenant", "-sorted_at", "-id"], name="nudge_by_time"),
@@ -62,6 +70,9 @@ class RecordedNudge(TenantModel):
             models.Index(fields=["tenant", "language", "-sorted_at", "-id"], name="nudge_by_language"),
             models.Index(fields=["tenant", "source", "-sorted_at", "-id"], name="nudge_by_source"),
             models.Index(fields=["tenant", "outcome", "-sorted_at", "-id"], name="nudge_by_outcome"),
+            models.Index(
+                fields=["tenant", "chat_key"], condition=models.Q(chat_key__isnull=False), name="nudge_without_chat"
+            ),
         ]
 
     def __str__(self) -> str:
