@@ -86,6 +86,9 @@ SHORTCUTS: tuple[tuple[str | Promise, tuple[tuple[str, str | Promise, str], ...]
             ("3", _("Unsure"), "verdict-unsure"),
             ("4", _("Missed"), "verdict-missed"),
             ("u", _("Undo"), "verdict-undo"),
+            ("n", _("Note"), "verdict-note"),
+            ("j", _("Next item"), "review-next"),
+            ("k", _("Previous item"), "review-previous"),
         ),
     ),
 )
