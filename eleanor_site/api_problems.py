@@ -143,6 +143,9 @@ def problem_of(error: Exception) -> Problem | None:
         case RequestDataTooBig():
             megabytes = (settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0) // (1024 * 1024)
             return Problem("too_large", _("A body has at most %(n)s MB.") % {"n": megabytes})
+        case HttpError(__cause__=Problem() as problem):
+            # The library wraps what a parser raises.
+            return problem
         case HttpError():
             return Problem(_BY_STATUS.get(error.status_code, "malformed_request"), error.message)
     return None

@@ -510,7 +510,7 @@ def _release_answer(release: Release) -> ReleaseAnswer:
             position=entry.position,
             code=entry.version.rule.code,
             version=entry.version.number,
-            mode=entry.mode,  # type: ignore[arg-type]
+            mode=entry.mode,
         )
         for entry in entries
     ]

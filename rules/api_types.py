@@ -286,7 +286,7 @@ class RuleSummary(BaseModel):
     def of(cls, row: RuleRow) -> RuleSummary:
         return cls(
             code=row.rule.code,
-            state=row.state,  # type: ignore[arg-type]
+            state=row.state,
             position=row.position,
             version=row.version.number if row.version else None,
             has_draft=row.draft is not None,
@@ -431,7 +431,7 @@ class NudgeOut(BaseModel):
         return cls(
             id=row.pk,
             code=row.code,
-            source=row.source,  # type: ignore[arg-type]
+            source=row.source,
             chat=row.chat_id,
             chat_version=row.chat_version.number if row.chat_version else None,
             message=row.message,
@@ -486,7 +486,7 @@ class ReplayOut(BaseModel):
         return cls(
             id=row.pk,
             title=row.title,
-            status=row.status,  # type: ignore[arg-type]
+            status=row.status,
             chunks_done=row.chunks_done,
             chunks_total=row.chunks_total,
             chats=row.chats_total,
