@@ -63,6 +63,30 @@ def store_record(tenant: Tenant, record: ChatRecord) -> Stored:
     return Stored(chat, version, Outcome.UPDATED if newest else Outcome.TAKEN)
 
 
+def store_records(tenant: Tenant, records: Sequence[ChatRecord]) -> list[Stored]:
+    """The same as `store_record` one after the other, with a few statements for all chats that are new."""
+    identities = [identity_of(record.source_format, identity_key(record)) for record in records]
+    there = set(Chat.objects.filter(identity__in=identities).values_list("identity", flat=True))
+    fresh: dict[str, tuple[Chat, ChatRecord]] = {}
+    for identity, record in zip(identities, records, strict=True):
+        if identity not in there and identity not in fresh:
+            chat = Chat(tenant=tenant, identity=identity, format=record.source_format, version_count=1)
+            _summarise(chat, record)
+            fresh[identity] = chat, record
+    Chat.objects.bulk_create([chat for chat, _record in fresh.values()])
+    versions = ChatVersion.objects.bulk_create(
+        ChatVersion(tenant=tenant, chat=chat, number=1, content=to_json(record), content_hash=state_hash(record))
+        for chat, record in fresh.values()
+    )
+    stored = {version.chat_id: Stored(version.chat, version, Outcome.TAKEN) for version in versions}
+    results = []
+    for identity, record in zip(identities, records, strict=True):
+        new = fresh.get(identity)
+        first = new is not None and new[1] is record
+        results.append(stored[new[0].pk] if new is not None and first else store_record(tenant, record))
+    return results
+
+
 def new_versions(stored: Sequence[Stored]) -> list[ChatVersion]:
     return [one.version for one in stored if one.is_new]
 

@@ -67,10 +67,12 @@ def keep(tenant: Tenant, versions: list[ChatVersion], records: list[ChatRecord],
         versions, records, walks, strict=True)}  # fmt: skip
     for version, _record, walked in newest.values():
         _summarise(version.chat, walked)
-    Chat.objects.bulk_update(
+    # An insert that always conflicts: an update by cases takes ten times as long.
+    Chat.objects.bulk_create(
         [version.chat for version, _record, _walked in newest.values()],
-        ["turn_count", "final_points", "round_points", "nudge_count"],
-        batch_size=200,
+        update_conflicts=True,
+        unique_fields=["id"],
+        update_fields=["turn_count", "final_points", "round_points", "nudge_count"],
     )
     # Nudges of a version that is replaced would count twice in the history.
     replaced = [version.chat_id for version, _record, _walked in newest.values() if version.number > 1]
