@@ -145,3 +145,30 @@ class NoteForm(forms.Form):
         help_text=_("Why. Readers of the history will thank you."),
     )
     seen_release = forms.IntegerField(widget=forms.HiddenInput, min_value=0)
+
+
+class PublishForm(NoteForm):
+    """What is decided on the publish page."""
+
+    mode = forms.ChoiceField(
+        label=_("What it does there"),
+        widget=forms.RadioSelect,
+        choices=[
+            ("live", _("Live: it nudges")),
+            ("observe", _("Observe: it is evaluated and recorded, and never nudges; it ends by itself")),
+        ],
+        initial="live",
+    )
+    field_order = ("mode", "note")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        note = self.fields["note"]
+        note.required = True
+        note.help_text = _("Why, in at least one sentence. Readers of the history will thank you.")
+
+    def clean_note(self) -> str:
+        note: str = self.cleaned_data["note"].strip()
+        if len(note) < 3:
+            raise forms.ValidationError(_("Say in a sentence why this change is made."))
+        return note

@@ -12,9 +12,10 @@ from django.utils.translation import ngettext
 from eleanor_site.tenants.models import Tenant
 from rules.domain.language import check
 from rules.models import Replay, Rule, RuleDraft, RuleVersion
+from rules.queries.labelled import Label, labels_of
 from rules.queries.replays import manifest
 from rules.queries.rule_tests import TestResult, run_tests
-from rules.queries.rules import edited_set, stage_of
+from rules.queries.rules import edited_set, rule_set, stage_of
 
 State = Literal["passed", "failed", "open"]
 
@@ -28,6 +29,7 @@ class Gate:
     title: str
     sentence: str
     results: Sequence[TestResult] = field(default_factory=tuple)
+    labels: Sequence[Label] = field(default_factory=tuple)
 
 
 def blocking_gates(tenant: Tenant, rule: Rule) -> list[Gate]:
@@ -52,7 +54,7 @@ def _gates(tenant: Tenant, rule: Rule, content: RuleDraft | RuleVersion) -> list
     ready = _ready_gate(content)
     if ready.state == "failed":
         return [ready]
-    return [ready, _tests_gate(tenant, rule, content)]
+    return [ready, _tests_gate(tenant, rule, content), _labels_gate(tenant, rule, content)]
 
 
 def _ready_gate(content: RuleDraft | RuleVersion) -> Gate:
@@ -78,6 +80,22 @@ def _tests_gate(tenant: Tenant, rule: Rule, content: RuleDraft | RuleVersion) ->
         return Gate("tests", "failed", title, sentence, tuple(red))
     sentence = ngettext("The one test passes.", "All %(n)s tests pass.", len(results)) % {"n": len(results)}
     return Gate("tests", "passed", title, sentence, tuple(results))
+
+
+def _labels_gate(tenant: Tenant, rule: Rule, content: RuleDraft | RuleVersion) -> Gate:
+    """Points that people judged, and that are as they should be now, must stay so."""
+    title = _("Judged points")
+    edited = edited_set(tenant, rule.code, content)
+    found = labels_of(tenant, rule.code, edited, rule_set(tenant, drafts=False))
+    if not found:
+        return Gate("labels", "open", title, _("No point of this rule was judged yet."))
+    red = [label for label in found if label.turns_red]
+    if red:
+        sentence = ngettext("%(n)s judged point turns red.", "%(n)s judged points turn red.", len(red))
+        return Gate("labels", "failed", title, sentence % {"n": len(red)}, labels=tuple(red))
+    right = sum(label.fires is label.must_fire for label in found)
+    sentence = _("%(right)s of %(n)s judged points are as they should be, and none turns red.")
+    return Gate("labels", "passed", title, sentence % {"right": right, "n": len(found)}, labels=tuple(found))
 
 
 def _replay_gate(tenant: Tenant, rule: Rule) -> Gate:

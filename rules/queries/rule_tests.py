@@ -20,7 +20,7 @@ from rules.domain.manifest import Manifest
 from rules.domain.rule import ContinuationRule
 from rules.domain.rule_set import BrokenRule, RuleSpec, compile_rules
 from rules.domain.turns import Walk, walk
-from rules.domain.walk import decide, replay
+from rules.domain.walk import Decision, RuleOutcome, decide, replay
 from rules.models import Rule, RuleTest
 from rules.queries.manifests import manifest_of
 
@@ -87,15 +87,32 @@ def _run(test: RuleTest, rules: Sequence[ContinuationRule], manifest: Manifest, 
         mine = [rule for rule in rules if rule.code == code]
         decided = decide(mine, context, mine[0].stage) if mine else ()
         return TestResult(test, decided[0].outcome if decided else "false", context.final_text[:160])
-    found = _walked(test.chat_version, manifest, tenant)
-    point = next((p for p in found.points if (p.message, p.stage) == (test.message, test.stage)), None)
-    if point is None:
+    decision = decision_at(tenant, test.chat_version, test.message or 0, test.stage, rules, manifest)
+    if decision is None:
         return TestResult(test, "gone", "")
+    return TestResult(test, outcome_of(decision, code), decision.context.final_text[:160])
+
+
+def decision_at(
+    tenant: Tenant,
+    version: ChatVersion,
+    message: int,
+    stage: str,
+    rules: Sequence[ContinuationRule],
+    manifest: Manifest,
+) -> Decision | None:
+    """What the rules decide at a stored point; None when the chat has no such point."""
+    found = _walked(version, manifest, tenant)
+    point = next((p for p in found.points if (p.message, p.stage) == (message, stage)), None)
+    if point is None:
+        return None
     # Counters begin anew at each turn, so the points of this turn decide.
     turn = replace(found, points=[p for p in found.points if p.turn == point.turn])
-    decision = next(d for d in replay(turn, rules, manifest.defaults) if d.point == point)
-    outcome: Outcome = next((r.outcome for r in decision.rules if r.code == code), "false")
-    return TestResult(test, outcome, decision.context.final_text[:160])
+    return next(d for d in replay(turn, rules, manifest.defaults) if d.point == point)
+
+
+def outcome_of(decision: Decision, code: str) -> RuleOutcome:
+    return next((r.outcome for r in decision.rules if r.code == code), "false")
 
 
 _walks: OrderedDict[tuple[int, int, str], Walk] = OrderedDict()

@@ -40,6 +40,12 @@ def live_entries() -> list[ReleaseEntry]:
     return list(entries.select_related("version__rule").order_by("position"))
 
 
+def published_version(rule: Rule) -> RuleVersion | None:
+    """What a new draft begins with: the version in the live release, else the newest one."""
+    entry = ReleaseEntry.objects.filter(release__status=Release.Status.LIVE, version__rule=rule).first()
+    return entry.version if entry else RuleVersion.objects.filter(rule=rule).order_by("-number").first()
+
+
 def rule_rows(*, archived: bool = False) -> list[RuleRow]:
     """The live release in its order, then the rules that it doesn't hold, by code."""
     drafts = {d.rule_id: d for d in RuleDraft.objects.all()}

@@ -19,6 +19,7 @@ from rules.domain.nudges import normal_form_hash
 from rules.models import DraftRevision, KnownPrompt, Proposal, ProposalItem, Rule, RuleDraft, RuleVersion
 from rules.models.rules import CONTENT_FIELDS
 from rules.queries.codes import code_problem
+from rules.queries.rules import published_version
 
 KEPT_REVISIONS = 300
 # A person who comes back to a draft after this long begins a new piece of work in the change log.
@@ -56,25 +57,36 @@ def create_rule(*, tenant: Tenant, by: User, code: str, content: dict[str, Any],
 
 @transaction.atomic
 def save_draft(
-    *, tenant: Tenant, rule: Rule, by: User, revision: int, content: dict[str, Any], by_itself: bool = False
+    *,
+    tenant: Tenant,
+    rule: Rule,
+    by: User,
+    revision: int,
+    content: dict[str, Any],
+    by_itself: bool = False,
+    based_on: int | None = None,
 ) -> RuleDraft:
     """Save the draft, which is made from the newest version when there is none.
 
     `revision` is the one that the person saw (0: there was no draft). `by_itself` is true for a save that the page
     makes while somebody types: of a row of those by one person only the first goes to the change log, and prompts that
-    are half written are not remembered. Raises DraftConflict when somebody else saved since; nothing is overwritten
-    then. A change takes back the approval of a proposal that the rule is part of.
+    are half written are not remembered. `based_on` is given when somebody has looked at another version than the draft
+    began with, and made one of both. Raises DraftConflict when somebody else saved since; nothing is overwritten then.
+    A change takes back the approval of a proposal that the rule is part of.
     """
     draft = RuleDraft.objects.select_for_update().filter(rule=rule).first()
     seen = draft.revision if draft else 0
     if draft is None:
-        draft = _draft_of_newest(tenant, rule)
+        draft = _new_draft(tenant, rule)
     if seen != revision:
         raise DraftConflict(draft, base_of(rule, revision))
     before = content_of(draft)
     after = {**before, **_only_content(content)}
     if not by_itself:
         remember_prompts(tenant, rule.code, str(after["prompt_en"]), str(after["prompt_fr"]))
+    if based_on is not None and draft.pk:
+        draft.based_on = based_on
+        RuleDraft.objects.filter(pk=draft.pk).update(based_on=based_on)
     if after == before and draft.pk:
         return draft
     begins = draft.pk is None or draft.by_id != by.pk or draft.updated_at < timezone.now() - _SITTING
@@ -149,9 +161,9 @@ def newest_version(rule: Rule) -> RuleVersion | None:
 
 
 def base_of(rule: Rule, revision: int) -> dict[str, Any]:
-    """The content of that revision; for 0 that of the newest version, which a draft begins with. Empty if unknown."""
+    """The content of that revision; for 0 what is published, which a draft begins with. Empty if unknown."""
     if revision == 0:
-        newest = newest_version(rule)
+        newest = published_version(rule)
         return content_of(newest) if newest else {}
     kept = DraftRevision.objects.filter(rule=rule, number=revision).first()
     return dict(json.loads(kept.content)) if kept else {}
@@ -174,9 +186,9 @@ def take_back_approval(rule: Rule) -> None:
     )
 
 
-def _draft_of_newest(tenant: Tenant, rule: Rule) -> RuleDraft:
-    """An unsaved draft of the newest version. Revisions of a rule go on where the draft before it ended."""
-    newest = newest_version(rule)
+def _new_draft(tenant: Tenant, rule: Rule) -> RuleDraft:
+    """An unsaved draft of what is published. Revisions of a rule go on where the draft before it ended."""
+    newest = published_version(rule)
     last = DraftRevision.objects.filter(rule=rule).aggregate(last=Max("number"))["last"] or 0
     content = content_of(newest) if newest else {}
     return RuleDraft(tenant=tenant, rule=rule, revision=last, based_on=newest.number if newest else 0, **content)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from types import MappingProxyType
 
 from django.db import transaction
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
 from eleanor_site.audit.services import record
-from eleanor_site.problems import Refused
+from eleanor_site.problems import Conflict, Refused
 from eleanor_site.tenants.models import Tenant, User
 from rules.domain.language import check
 from rules.models import Release, ReleaseEntry, Rule, RuleDraft, RuleVersion
@@ -23,8 +24,24 @@ from rules.switching import Mode, NeedsApproval, Place, ReleaseConflict, live_pl
 __all__ = ["Mode", "NeedsApproval", "ReleaseConflict", "live_entry", "live_release", "publish_drafts", "roll_back"]
 
 
+Figures = Mapping[int, tuple[int, int]]
+"""By rule id: points of its stage, and how many of them it fires at."""
+
+
 class GateClosed(Refused):
     """Something that has to be green before a rule goes live isn't."""
+
+
+@dataclass
+class VersionConflict(Conflict):
+    """The draft was made from another version than the one that is live: `theirs`."""
+
+    rule: Rule
+    draft: RuleDraft
+    theirs: RuleVersion
+
+    def __str__(self) -> str:
+        return _("%(code)s was published by somebody else since this draft was begun.") % {"code": self.rule.code}
 
 
 def live_entry(rule: Rule) -> ReleaseEntry | None:
@@ -41,13 +58,16 @@ def publish_drafts(
     seen_release: int,
     mode: str = Mode.LIVE,
     observe_until: datetime | None = None,
+    figures: Figures = MappingProxyType({}),
 ) -> Release:
     """Make a version of each rule's draft and a release that holds them; new rules go to the end.
 
-    `seen_release` is the number of the live release that the person decided on. Raises ReleaseConflict when another
-    one is live, Refused when a draft is missing, has no prompt, or its expression has an error, GateClosed when a test
-    that is kept with a rule fails, NeedsApproval when the tenant asks for a second person. An observed rule is never
-    injected: it needs no approval, and its tests may fail.
+    `seen_release` is the number of the live release that the person decided on; `figures` are what the person saw the
+    rules come to. An observed rule is never injected: it needs no approval, and its tests may fail.
+
+    Raises ReleaseConflict when another release is live, VersionConflict when a draft was made from another version
+    than the live one, Refused when a draft is missing, has no prompt, or its expression has an error, GateClosed when
+    a test that is kept with a rule fails, NeedsApproval when the tenant asks for a second person.
     """
     places = with_drafts(tenant, live_places(tenant, seen_release), dict.fromkeys(rules, mode), by, note)
     if observe_until is not None:
@@ -62,16 +82,19 @@ def with_drafts(
     by: User,
     note: str,
     approved_by: User | None = None,
+    figures: Figures = MappingProxyType({}),
 ) -> list[Place]:
     """These places with a new version of each of the rules in it. Runs inside the transaction that publishes."""
     found = list(places)
     for rule, mode in modes.items():
         if mode == Mode.LIVE:
             _require_gates(tenant, rule)
-        version = _version_of_draft(tenant, rule, by, note, approved_by)
+        at = next((i for i, place in enumerate(found) if place.version.rule_id == rule.pk), None)
+        version = _version_of_draft(
+            tenant, rule, by, note, approved_by, figures.get(rule.pk), None if at is None else found[at].version
+        )
         until = observe_end(tenant) if mode == Mode.OBSERVE else None
         new = Place(version, mode, until)
-        at = next((i for i, place in enumerate(found) if place.version.rule_id == rule.pk), None)
         if at is None:
             found.append(new)
         else:
@@ -170,7 +193,15 @@ def _require_gates(tenant: Tenant, rule: Rule) -> None:
         raise GateClosed(closed[0].sentence)
 
 
-def _version_of_draft(tenant: Tenant, rule: Rule, by: User, note: str, approved_by: User | None = None) -> RuleVersion:
+def _version_of_draft(
+    tenant: Tenant,
+    rule: Rule,
+    by: User,
+    note: str,
+    approved_by: User | None,
+    figures: tuple[int, int] | None,
+    live: RuleVersion | None,
+) -> RuleVersion:
     """A new version of the rule's draft; the newest version as it is when there is no draft."""
     draft = RuleDraft.objects.select_for_update().filter(rule=rule).first()
     if draft is None:
@@ -181,11 +212,13 @@ def _version_of_draft(tenant: Tenant, rule: Rule, by: User, note: str, approved_
             newest.approved_by = approved_by
             newest.save(update_fields=["approved_by"])
         return newest
+    if live is not None and live.number != draft.based_on:
+        raise VersionConflict(rule, draft, live)
     if not (draft.prompt_en.strip() or draft.prompt_fr.strip()):
         raise Refused(_("%(code)s has no prompt: a nudge without words can't be sent.") % {"code": rule.code})
     if any(d.severity == "error" for d in check(draft.expression).diagnostics):
         raise Refused(_("The expression of %(code)s has an error.") % {"code": rule.code})
-    version = _new_version(tenant, rule, by, note, draft, approved_by)
+    version = _new_version(tenant, rule, by, note, draft, approved_by, figures)
     draft.delete()
     return version
 
@@ -197,6 +230,7 @@ def _new_version(
     note: str,
     content: RuleDraft | RuleVersion,
     approved_by: User | None,
+    figures: tuple[int, int] | None = None,
 ) -> RuleVersion:
     newest = newest_version(rule)
     version = RuleVersion.objects.create(
@@ -206,6 +240,8 @@ def _new_version(
         note=note,
         by=by,
         approved_by=approved_by,
+        points=figures[0] if figures else None,
+        fires=figures[1] if figures else None,
         **content_of(content),
     )
     remember_prompts(tenant, rule.code, version.prompt_en, version.prompt_fr)

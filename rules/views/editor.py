@@ -28,7 +28,7 @@ from rules.queries import effects
 from rules.queries.codes import code_problem, known_codes, taken
 from rules.queries.observed import observed_lines
 from rules.queries.rule_tests import run_tests
-from rules.queries.rules import edited_set, live_number
+from rules.queries.rules import edited_set, live_number, published_version
 from rules.queries.scopes import scope_choices, scope_of
 from rules.queries.segments import Scope
 from rules.services import drafts, rule_tests
@@ -61,7 +61,7 @@ def _initial(request: Request) -> dict[str, Any]:
     if kind != "copy":
         return {}
     rule = Rule.objects.filter(code=code).first()
-    source = rule and (RuleDraft.objects.filter(rule=rule).first() or drafts.newest_version(rule))
+    source = rule and (RuleDraft.objects.filter(rule=rule).first() or published_version(rule))
     return content_of(source) if source else {}
 
 
@@ -77,7 +77,7 @@ def edit_rule(request: Request, code: str) -> HttpResponse:
     rule = _find(code)
     draft = RuleDraft.objects.select_related("by").filter(rule=rule).first()
     if request.method != "POST":
-        start = draft or drafts.newest_version(rule)
+        start = draft or published_version(rule)
         initial = {**(content_of(start) if start else {}), "revision": draft.revision if draft else 0}
         return _page(request, RuleForm(initial=initial), rule, draft)
     rewritten = _rewritten(request)
@@ -98,11 +98,12 @@ def edit_rule(request: Request, code: str) -> HttpResponse:
             revision=form.cleaned_data["revision"],
             content=form.cleaned_data,
             by_itself=by_itself,
+            based_on=_based_on(request),
         )
     except DraftConflict as conflict:
         if request.htmx and by_itself:
-            context = {"rule": rule, "draft": conflict.theirs, "conflict": conflict}
-            return page(request, "rules/editor.html", context, part="saved", status=409)
+            seen = {"rule": rule, "draft": conflict.theirs, "conflict": conflict}
+            return page(request, "rules/editor.html", seen, part="saved", status=409)
         return _conflict(request, rule, form, conflict)
     if request.htmx:
         return _saved(request, rule, saved)
@@ -112,10 +113,18 @@ def edit_rule(request: Request, code: str) -> HttpResponse:
         except Refused as refused:
             messages.error(request, str(refused))
         return redirect(f"{reverse('rules:edit', args=[request.tenant.slug, rule.code])}#tests")
+    if _based_on(request) is not None:
+        return redirect("rules:publish", request.tenant.slug, rule.code)
     if "show_effect" in request.POST:
         return redirect("rules:effect", request.tenant.slug, rule.code)
     messages.success(request, _("Draft saved."))
     return redirect("rules:edit", request.tenant.slug, rule.code)
+
+
+def _based_on(request: Request) -> int | None:
+    """The version that somebody made one with the draft, coming from the publish page."""
+    number = request.POST.get("based_on", "")
+    return int(number) if number.isdigit() and len(number) < 9 else None
 
 
 def _saved(request: Request, rule: Rule, draft: RuleDraft) -> HttpResponse:
@@ -271,7 +280,9 @@ def _conflict(request: Request, rule: Rule, form: RuleForm, conflict: DraftConfl
         {"label": label, "effect": _effect_of(request, rule, values, scope)}
         for label, values in ((_("Theirs"), theirs), (_("Mine"), mine))
     ]
-    return page(request, "rules/conflict.html", context, part="conflict", status=409)
+    answer = page(request, "rules/conflict.html", context, part="conflict", status=409)
+    answer["HX-Retarget"], answer["HX-Reswap"] = "#rule-form", "outerHTML"
+    return answer
 
 
 def _effect_of(request: Request, rule: Rule, values: dict[str, Any], scope: Scope) -> effects.EffectAnswer | None:

@@ -25,7 +25,7 @@ from rules.domain.language import check
 from rules.domain.rule_set import BrokenRule, RuleSpec
 from rules.models import Release, Rule, RuleDraft
 from rules.queries import effects
-from rules.queries.draft_states import DraftState, state_of
+from rules.queries.draft_states import DraftState, state_of, version_state
 from rules.queries.points import PointName, PointStory, last_message, point_story
 from rules.queries.rules import edited_set, live_number, stage_of
 from rules.queries.scopes import scope_choices, scope_of
@@ -56,7 +56,8 @@ class Asked:
     def query(self, **changes: Any) -> str:
         """The query string of this state; what is at its default doesn't appear."""
         values = {
-            "draft": self.state.revision if self.state else "",
+            "draft": self.state.revision if self.state and not self.state.version else "",
+            "version": self.state.version or "" if self.state else "",
             "corpus": "" if self.scope.kind == "all" else self.scope,
             "set": self.set_name,
             "clause": "" if self.clause is None else self.clause,
@@ -72,7 +73,7 @@ class Asked:
 def rule_effect(request: Request, code: str) -> HttpResponse:
     """`?draft=N&corpus=&set=&clause=&point=&model=&after=`; `part` names what HTMX wants of it."""
     rule = Rule.objects.filter(code=code).first()
-    state = None if rule is None else state_of(rule, _number(request.GET.get("draft", "")))
+    state = None if rule is None else _state(request, rule)
     if rule is None or state is None:
         raise Http404
     asked = _asked(request, code, state)
@@ -87,6 +88,14 @@ def rule_effect(request: Request, code: str) -> HttpResponse:
         answer[header] = f"{reverse(host, args=[request.tenant.slug, code])}?{asked.query()}"
         answer["HX-Trigger-After-Settle"] = "point-opened"
     return answer
+
+
+def _state(request: Request, rule: Rule) -> DraftState | None:
+    """The state that the address names: `draft=N`, `version=N`, or the present one."""
+    version = _number(request.GET.get("version", ""))
+    if version is not None:
+        return version_state(rule, version)
+    return state_of(rule, _number(request.GET.get("draft", "")))
 
 
 def _asked(request: Request, code: str, state: DraftState) -> Asked:

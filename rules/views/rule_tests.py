@@ -22,7 +22,7 @@ from rules.services import rule_tests
 def change_tests(request: Request, code: str) -> HttpResponse:
     """Do what the pressed button says. The editor gets the list of tests again, with results for the saved draft."""
     rule = Rule.objects.filter(code=code).first()
-    state = rule and state_of(rule)
+    state = None if rule is None else state_of(rule)
     if rule is None or state is None:
         raise Http404
     problem = ""

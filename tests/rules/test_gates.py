@@ -7,11 +7,11 @@ import pytest
 from chats.models import Chat, ChatVersion
 from eleanor_site.problems import Conflict, Refused
 from eleanor_site.tenants.models import Tenant, User
-from rules.models import Proposal, Release, ReleaseEntry, Rule, RuleDraft, RuleVersion
+from rules.models import Proposal, Release, ReleaseEntry, Rule, RuleDraft, RuleVersion, Verdict
 from rules.queries.gates import gates
 from rules.queries.rules import live_number, rule_set
 from rules.services import drafts, proposals, publishing, rule_tests
-from tests.factories import make_chat, make_rule, publish, some_author
+from tests.factories import ALWAYS, make_chat, make_rule, publish, some_author
 
 NEVER = "ctx.tool_calls_total > 99"
 
@@ -75,6 +75,7 @@ def test_the_gates_say_what_is_missing(in_acme: Tenant, chat: Chat) -> None:
     assert [(g.key, g.state) for g in gates(in_acme, rule)] == [
         ("ready", "passed"),
         ("tests", "open"),
+        ("labels", "open"),
         ("replay", "open"),
     ]
     keep(in_acme, rule, chat, should_fire=True)
@@ -174,3 +175,51 @@ def test_one_rule_rolls_back_by_a_new_version(in_acme: Tenant) -> None:
     entry = publishing.live_entry(rule)
     assert entry is not None
     assert (entry.version.number, entry.version.max_nudges) == (3, 1)
+
+
+def judge(tenant: Tenant, chat: Chat, value: str, by: User) -> None:
+    Verdict.objects.create(
+        tenant=tenant,
+        chat=chat,
+        chat_version=version_of(chat),
+        message=1,
+        stage="final",
+        code="ACME-01",
+        version=1,
+        value=value,
+        by=by,
+    )
+
+
+@pytest.mark.parametrize(
+    ("live", "edited", "value", "closed"),
+    [
+        (ALWAYS, NEVER, "right", True),
+        (ALWAYS, NEVER, "wrong", False),
+        (NEVER, ALWAYS, "wrong", True),
+        (NEVER, ALWAYS, "missed", False),
+        (NEVER, "ctx.tool_calls_total > 98", "missed", False),
+        (ALWAYS, NEVER, "unsure", False),
+    ],
+)
+def test_a_judged_point_that_turns_red_keeps_the_rule_from_going_live(
+    in_acme: Tenant, chat: Chat, people: dict[str, User], live: str, edited: str, value: str, closed: bool
+) -> None:
+    rule = make_rule(in_acme, expression=live)
+    publish(in_acme, rule)
+    judge(in_acme, chat, value, people["reviewer"])
+    drafts.save_draft(tenant=in_acme, rule=rule, by=some_author(in_acme), revision=0, content={"expression": edited})
+    if closed:
+        with pytest.raises(publishing.GateClosed):
+            publish(in_acme, rule)
+    else:
+        assert publish(in_acme, rule).number == 2
+
+
+def test_where_people_disagree_nobody_is_held_back(in_acme: Tenant, chat: Chat, people: dict[str, User]) -> None:
+    rule = make_rule(in_acme)
+    publish(in_acme, rule)
+    judge(in_acme, chat, "right", people["reviewer"])
+    judge(in_acme, chat, "wrong", people["author"])
+    drafts.save_draft(tenant=in_acme, rule=rule, by=some_author(in_acme), revision=0, content={"expression": NEVER})
+    assert publish(in_acme, rule).number == 2

@@ -14,8 +14,18 @@ from django_scopes import scope
 
 from eleanor_site.checks import marked_views
 from eleanor_site.tenants.models import Membership, Role, Tenant, User
+from rules.services.proposals import add_to_open
 from tests.conftest import client_of
-from tests.factories import exchange_chat, import_text, make_chat, make_replay, make_rule, publish
+from tests.factories import (
+    exchange_chat,
+    import_text,
+    make_chat,
+    make_replay,
+    make_rule,
+    make_wrapper,
+    publish,
+    some_author,
+)
 
 Ids = dict[str, dict[str, Any]]
 ROLES = [role.value for role in Role]
@@ -62,11 +72,19 @@ ROUTES = [
     Route("rules/<code>/effect", "viewer", ids=("code",)),
     Route("rules/<code>/tests", "author", None, {}, ids=("code",)),
     Route("rules/<code>/restore", "author", None, {}, ids=("code",)),
-    Route("rules/<code>/publish", "publisher", 200, {}, 422, ids=("code",)),
+    Route("rules/<code>/publish", "author", 200, {}, 422, ids=("code",)),
+    Route("rules/<code>/versions/", "viewer", ids=("code",)),
+    Route("rules/<code>/versions/compare", "viewer", ids=("code",)),
+    Route("rules/<code>/versions/<number>/", "viewer", ids=("code", "number")),
+    Route("rules/<code>/versions/<number>/roll-back", "publisher", None, {}, ids=("code", "number")),
     Route("rules/<code>/mode", "publisher", None, {"action": "pause"}, ids=("code",)),
     Route("rules/<code>/archive", "author", None, {}, ids=("code",)),
     Route("rules/<code>/discard", "author", None, {}, ids=("code",)),
     Route("releases/", "viewer"),
+    Route("releases/open", "author"),
+    Route("releases/open/add", "author", None, {}),
+    Route("releases/proposals/<proposal>/", "author", ids=("proposal",)),
+    Route("releases/proposals/<proposal>/decide", "author", None, {}, ids=("proposal",)),
     Route("releases/<number>/", "viewer", ids=("number",)),
     Route("releases/<number>/roll-back", "publisher", None, {}, ids=("number",)),
     Route("tools/", "viewer"),
@@ -77,6 +95,27 @@ ROUTES = [
     Route("replays/<replay>/stop", "author", None, {}, ids=("replay",)),
     Route("replays/<replay>/resume", "author", None, {}, ids=("replay",)),
     Route("nudges/", "viewer"),
+    Route("wrappers/", "viewer"),
+    Route("wrappers/new", "author", 200, {}, 422),
+    Route("wrappers/which", "viewer", 200, {}, 200),
+    Route("wrappers/preview", "viewer", query={"m": "QwenChatWrapper"}),
+    Route("wrappers/<wrapper>/", "viewer", ids=("wrapper",)),
+    Route("wrappers/<wrapper>/edit", "author", 200, {}, 409, ids=("wrapper",)),
+    Route("wrappers/<wrapper>/check", "author", None, {}, 200, ids=("wrapper",)),
+    Route("wrappers/<wrapper>/lint", "author", None, {}, 200, ids=("wrapper",)),
+    Route("wrappers/<wrapper>/archive", "author", None, {}, ids=("wrapper",)),
+    Route("wrappers/<wrapper>/discard", "author", None, {}, ids=("wrapper",)),
+    Route("wrappers/<wrapper>/versions/", "viewer", ids=("wrapper",)),
+    Route("wrappers/<wrapper>/versions/make", "author", None, {}, 422, ids=("wrapper",)),
+    Route("wrappers/<wrapper>/versions/compare", "viewer", ids=("wrapper",), query={"a": "1", "b": "draft"}),
+    Route("wrappers/<wrapper>/versions/<wrapper_version>/", "viewer", ids=("wrapper", "wrapper_version")),
+    Route(
+        "wrappers/<wrapper>/versions/<wrapper_version>/roll-back",
+        "publisher",
+        None,
+        {},
+        ids=("wrapper", "wrapper_version"),
+    ),
 ]
 
 
@@ -95,15 +134,21 @@ def _furnish(tenant: Tenant, code: str, releases: int) -> dict[str, Any]:
         publish(tenant, rule if n == 0 else make_rule(tenant, f"{code}-{n}"))
     make_rule(tenant, f"{code}-draft")
     replay = make_replay(tenant)
+    with scope(tenant=tenant):
+        proposal = add_to_open(tenant=tenant, by=some_author(tenant), rules=[make_rule(tenant, f"{code}-open")])
     member = Membership.objects.filter(tenant=tenant).order_by("pk").first()
     assert member is not None
     with scope(tenant=tenant):
+        wrapper = make_wrapper(tenant, f"{tenant.slug}-wrapper")
         return {
+            "wrapper": wrapper.slug,
+            "wrapper_version": 1,
             "chat": chat.pk,
             "job": job.pk,
             "code": code,
             "number": releases,
             "replay": replay.pk,
+            "proposal": proposal.pk,
             "member": member.pk,
             "change": 1 if releases == 1 else 999,
         }
