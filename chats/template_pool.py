@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, fields
 from datetime import datetime
 from itertools import count
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -49,8 +50,9 @@ _WORKER = Path(__file__).resolve().with_name("template_worker.py")
 # A worker may have been ended from outside, such as by a system short of memory; the next may have been, too.
 _ATTEMPTS = 3
 _REQUEST_FIELDS = tuple(f.name for f in fields(RenderRequest) if f.name not in ("template", "profile", "now"))
+_request_values = attrgetter(*_REQUEST_FIELDS)
 # How long an answer is waited for before anything is done about its being late; most come in a tenth of that.
-_QUICK_SECONDS = 0.002
+_QUICK_MILLISECONDS = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +101,10 @@ class _Worker:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._in, self._out = self._process.stdin, self._process.stdout
-        os.set_blocking(self._in.fileno(), False)
+        self._in_fd, self._out_fd = self._in.fileno(), self._out.fileno()
+        os.set_blocking(self._in_fd, False)
         self._answered = select.poll()
-        self._answered.register(self._out.fileno(), select.POLLIN)
+        self._answered.register(self._out_fd, select.POLLIN)
         self._ready = False
         self._place = _Place(self._process.pid)
         # What the process still has, by the number that it knows it under; the last used is last, as there.
@@ -152,10 +155,10 @@ class _Worker:
         written = 0
         while written < len(data):
             try:
-                written += os.write(self._in.fileno(), memoryview(data)[written:] if written else data)
+                written += os.write(self._in_fd, memoryview(data)[written:] if written else data)
             except BlockingIOError:
                 writable = select.poll()
-                writable.register(self._in.fileno(), select.POLLOUT)
+                writable.register(self._in_fd, select.POLLOUT)
                 deadline.wait(writable)
             except BrokenPipeError:
                 raise self._lost() from None
@@ -181,7 +184,7 @@ class _Worker:
     def _read(self, deadline: _Deadline) -> bytes:
         """What has arrived, at least one byte."""
         deadline.wait(self._answered)
-        chunk = os.read(self._out.fileno(), CHUNK)
+        chunk = os.read(self._out_fd, CHUNK)
         if not chunk:
             raise self._lost()
         return chunk
@@ -227,27 +230,32 @@ class _Deadline:
     def __init__(self, place: _Place, cpu_seconds: float, wall_seconds: float) -> None:
         self._place = place
         self._cpu_seconds = cpu_seconds
-        self._cpu_until: float | None = None
-        started = time.monotonic()
-        self._until = started + wall_seconds
-        self._last = started + 3 * wall_seconds
+        self._wall_seconds = wall_seconds
+        self._started = time.monotonic()
+        self._late = False
 
     def wait(self, ready: select.poll) -> None:
         """Return when the pipe is ready; raise _Lost("time") when it isn't in time."""
-        if ready.poll(_QUICK_SECONDS * 1000):
-            return
-        if self._cpu_until is None:
+        if not ready.poll(_QUICK_MILLISECONDS):
+            self._wait_long(ready)
+
+    def _wait_long(self, ready: select.poll) -> None:
+        if not self._late:
+            self._late = True
             self._place.go_anywhere()
+            # From now on, which is as good as from the start.
             self._cpu_until = _cpu_seconds_of(self._place.pid) + self._cpu_seconds
+            self._until = self._started + self._wall_seconds
+        last = self._started + 3 * self._wall_seconds
         while True:
             left = self._until - time.monotonic()
             if left > 0:
                 if ready.poll(left * 1000):
                     return
                 continue
-            if self._until >= self._last or _cpu_seconds_of(self._place.pid) >= self._cpu_until:
+            if self._until >= last or _cpu_seconds_of(self._place.pid) >= self._cpu_until:
                 raise _Lost("time")
-            self._until = min(self._until + 0.25, self._last)
+            self._until = min(self._until + 0.25, last)
 
 
 class _Place:
@@ -335,7 +343,9 @@ class TemplatePool:
         _pools.add(self)
 
     def _reset(self) -> None:
-        self._turn = threading.Condition()
+        self._lock = threading.Lock()
+        self._turn = threading.Condition(self._lock)
+        self._waiting = 0
         self._idle: list[_Worker] = []
         self._spare: _Worker | None = None
         self._starting_spare = False
@@ -376,7 +386,8 @@ class TemplatePool:
     def render_request(self, request: RenderRequest) -> Rendered | TemplateFailure:
         """As `render`, with the arguments as one value."""
         # What isn't given is left out; an empty list of tools is given.
-        content = {name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) not in (None, False)}
+        values = zip(_REQUEST_FIELDS, _request_values(request), strict=True)
+        content = {name: value for name, value in values if value is not None and value is not False}
         content["now"] = (request.now or datetime.now()).isoformat()
         return self._ask("render", request.template, request.profile, content, _rendered)
 
@@ -409,7 +420,7 @@ class TemplatePool:
 
     def close(self) -> None:
         """End all workers; later requests, and those that run, are answered with the limit "stopped"."""
-        with self._turn:
+        with self._lock:
             self._closed = True
             unused = [*self._idle, *([self._spare] if self._spare else [])]
             self._idle, self._spare = [], None
@@ -470,53 +481,63 @@ class TemplatePool:
 
     def _take(self, template: tuple[str, str]) -> _Worker | None:
         """A worker for this thread alone, if possible one that has compiled the template; None if none gets free."""
-        until = time.monotonic() + self._limits.waiting_seconds
-        with self._turn:
-            while not self._closed and not self._idle and self._in_use >= self._size:
-                if not self._turn.wait(until - time.monotonic()):
-                    return None
+        with self._lock:
+            if not self._closed and not self._idle and self._in_use >= self._size and not self._wait():
+                return None
             if self._closed:
                 return None
             self._in_use += 1
+            for at in range(len(self._idle) - 1, -1, -1):
+                if self._idle[at].knows(template):
+                    return self._idle.pop(at)
             if self._idle:
-                worker = next((w for w in reversed(self._idle) if w.knows(template)), self._idle[-1])
-                self._idle.remove(worker)
-                return worker
+                return self._idle.pop()
             taken, self._spare = self._spare, None
         if taken is not None and not taken.alive():
             self._discard(taken)
             taken = None
         taken = taken or self._start()
         if taken is None:
-            with self._turn:
+            with self._lock:
                 self._in_use -= 1
                 self._turn.notify()
         self._keep_spare()
         return taken
+
+    def _wait(self) -> bool:
+        """With the lock held: until there is something to take or the pool is closed; false when that took too long."""
+        self._waiting += 1
+        try:
+            return self._turn.wait_for(
+                lambda: self._closed or self._idle or self._in_use < self._size, self._limits.waiting_seconds
+            )
+        finally:
+            self._waiting -= 1
 
     def _discard(self, worker: _Worker) -> None:
         self._all.discard(worker)
         worker.end()
 
     def _give_back(self, worker: _Worker, kept: bool) -> None:
-        with self._turn:
+        with self._lock:
             self._in_use -= 1
             kept = kept and not self._closed
             if kept:
                 self._idle.append(worker)
-            self._turn.notify()
+            if self._waiting:
+                self._turn.notify()
         if not kept:
             self._discard(worker)
             self._keep_spare()
 
     def _keep_spare(self) -> None:
-        with self._turn:
+        with self._lock:
             if self._spare is not None or self._starting_spare or self._closed:
                 return
             self._starting_spare = True
         # Returns at once; the new process loads its modules while nobody waits for it.
         spare = self._start()
-        with self._turn:
+        with self._lock:
             self._starting_spare = False
             if not self._closed:
                 self._spare = spare

@@ -3,6 +3,9 @@
 Started as `python -I -B template_worker.py LIMITS` with an empty environment. It loads the standard library, jinja2 and
 three modules of `chats.domain`, gives up the right to open anything, writes one character for "ready", and then answers
 one request after the other: a four-byte length, then JSON, both ways. It ends when its standard input closes.
+
+Most renders take less time than what is around them, so that is kept short. The text of a template comes once and is
+then named by its number (`known`); the answer to a number that isn't known any more is `unknown`.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 from types import FrameType, ModuleType
-from typing import Any, NoReturn
+from typing import Any
 
 
 def _name_package(name: str, folder: Path) -> None:
@@ -55,8 +58,33 @@ class OutOfTime(BaseException):
     """Not an Exception: templates and jinja2 handle those."""
 
 
-def _out_of_time(signum: int, frame: FrameType | None) -> NoReturn:
-    raise OutOfTime
+class CpuBound:
+    """The CPU time that the running request may take. Setting timers costs more than ignoring what they say late, so
+    an answer in time leaves them to the next request, which sets them anew."""
+
+    def __init__(self) -> None:
+        self._running = False
+
+    def start(self, cpu_seconds: float) -> None:
+        signal.setitimer(signal.ITIMER_VIRTUAL, cpu_seconds + UNINTERRUPTED_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, cpu_seconds, REPEAT_SECONDS)
+        self._running = True
+
+    def stop(self) -> None:
+        self._running = False
+
+    def disarm(self) -> None:
+        """After a request that ran out of time, and left the last timer too little for anything else."""
+        self._running = False
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+    def out_of_time(self, signum: int, frame: FrameType | None) -> None:
+        if self._running:
+            raise OutOfTime
+
+
+_bound = CpuBound()
 
 
 def _give_up_rights(limits: dict[str, int]) -> None:
@@ -68,7 +96,7 @@ def _give_up_rights(limits: dict[str, int]) -> None:
     if hasattr(resource, "RLIMIT_NPROC"):
         resource.setrlimit(resource.RLIMIT_NPROC, (0, 0))
     sys.setrecursionlimit(limits["recursion"])
-    signal.signal(signal.SIGPROF, _out_of_time)
+    signal.signal(signal.SIGPROF, _bound.out_of_time)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Its default ends the process: the last resort for a C call that never returns, even if the parent is gone.
     signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
@@ -157,9 +185,7 @@ class Worker:
         try:
             try:
                 fields = _FROM_JSON.raw_decode(request.decode("utf-8", "surrogatepass"))[0]
-                cpu_seconds = fields.pop("cpu_seconds")
-                signal.setitimer(signal.ITIMER_VIRTUAL, cpu_seconds + UNINTERRUPTED_SECONDS)
-                signal.setitimer(signal.ITIMER_PROF, cpu_seconds, REPEAT_SECONDS)
+                _bound.start(fields.pop("cpu_seconds"))
                 if not self._find_template(fields, fields.pop("known")):
                     return _encoded({"unknown": True})
                 answer = self._actions[fields.pop("action")](fields)
@@ -167,11 +193,9 @@ class Worker:
                     self._out_of_memory = answer["failure"]["limit"] == "memory"
                 return _encoded(answer)
             finally:
-                signal.setitimer(signal.ITIMER_PROF, 0)
-                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+                _bound.stop()
         except OutOfTime:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            _bound.disarm()
             return _stopped("OutOfTime", "time")
         except MemoryError:
             self._out_of_memory = True

@@ -6,9 +6,10 @@ import threading
 
 import pytest
 
-from chats.domain.jinja_templates import Rendered, RenderRequest, TemplateFailure, render, variables
+from chats.domain.jinja_templates import CACHED_TEMPLATES, Rendered, RenderRequest, TemplateFailure, render, variables
 from chats.domain.template_lint import lint
 from chats.template_pool import Limits, TemplatePool, shared_pool
+from chats.template_worker import CpuBound
 from tests.golden.templates import cases, difference
 from tests.shared_data import SHARED, needs_shared
 
@@ -95,7 +96,39 @@ def test_large_and_deep_requests_are_refused(pool):
     deep = []
     for _ in range(600):
         deep = [deep]
-    assert limit_of(pool.render(template=LIST, messages=[{"role": "user", "content": deep}])) == "depth"
+    own = "{# sent with a request that can't be read #}" + LIST
+    assert limit_of(pool.render(template=own, messages=[{"role": "user", "content": deep}])) == "depth"
+    assert pool.render(template=own, messages=HELLO) == Rendered("user: Hello\n")
+
+
+def test_a_template_is_named_by_number_only_while_the_worker_has_it():
+    with TemplatePool(size=1) as pool:
+        for _ in range(2):
+            for i in range(CACHED_TEMPLATES + 6):
+                assert pool.render(template=f"{i} {LIST}", messages=HELLO) == Rendered(f"{i} user: Hello\n")
+        (worker,) = pool._idle
+        worker._templates["current", "not there"] = 10**6
+        assert pool.render(template="not there", messages=HELLO) == Rendered("not there")
+
+
+def test_every_request_has_its_whole_cpu_time(pool):
+    work = "{% for i in range(300) %}{% for j in range(300) %}{% endfor %}{% endfor %}x"
+    # Together they take more than one may.
+    assert {pool.render(template=work, messages=HELLO) for _ in range(80)} == {Rendered("x")}
+
+
+def test_what_the_timer_says_after_the_answer_is_ignored():
+    bound = CpuBound()
+    bound.stop()
+    bound.out_of_time(signal.SIGPROF, None)
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="this system can't place a process")
+def test_what_takes_long_is_confined_to_no_processor():
+    with TemplatePool(size=1, limits=QUICK) as pool:
+        assert limit_of(pool.render(template=ENDLESS, messages=HELLO)) == "time"
+        (worker,) = pool._idle
+        assert os.sched_getaffinity(worker._process.pid) == os.sched_getaffinity(0)
 
 
 def test_other_renders_go_on_beside_an_endless_one(pool):
