@@ -117,7 +117,7 @@ def item_view(tenant: Tenant, item: ReviewItem, by: User) -> ItemView | None:
     if version is None:
         return None
     rules = rules_of(tenant, item)
-    shown = timeline(record_of(version), rules)
+    shown = timeline(record_of(version), rules, around=item.message)
     decision = find_decision(shown.decisions, item.point)
     messages = [m for turn in shown.turns if turn.number == item.turn for m in turn.items if m.index <= item.message]
     told = stories(decision, rules) if decision else []
