@@ -9,7 +9,9 @@ from django.core.files.base import ContentFile
 from django_scopes import scope
 
 from chats.chunks import run_import
-from chats.models import Chat, ImportJob
+from chats.domain.recipes import Recipe, recipe_to_texts
+from chats.models import Chat, ImportJob, Wrapper
+from chats.services import wrappers
 from chats.services.importing import start_import
 from eleanor_site.tenants.models import Membership, Role, Tenant, User
 from rules.chunks.replays import run_here
@@ -97,3 +99,15 @@ def make_replay(tenant: Tenant, *, run: bool = True, drafts: bool = True) -> Rep
             send=False,
         )
         return run_here(replay) if run else Replay.objects.get(pk=replay.pk)
+
+
+def make_wrapper(tenant: Tenant, slug: str = "mine", *, base: str = "QwenChatWrapper", **recipe: Any) -> Wrapper:
+    """A wrapper with one version and, on top of it, a draft that changes a setting."""
+    by = some_author(tenant)
+    with scope(tenant=tenant):
+        first = recipe_to_texts(Recipe(base=base, **recipe))
+        wrapper = wrappers.create_wrapper(tenant=tenant, by=by, name=slug.title(), slug=slug, content=first)
+        wrappers.make_wrapper_version(tenant=tenant, wrapper=wrapper, by=by, revision=1, note="The first")
+        changed = recipe_to_texts(Recipe(base=base, **{**recipe, "changes": {"supportsSystemMessages": False}}))
+        wrappers.save_wrapper_draft(tenant=tenant, wrapper=wrapper, by=by, revision=0, content=changed)
+        return wrapper

@@ -338,7 +338,8 @@ def _offered_chats(chosen: ChosenChat) -> list[tuple[str, str]]:
 
 def _content(recipe: Recipe, data: dict[str, str]) -> dict[str, str]:
     texts = {name: text for name, text in recipe_to_texts(recipe).items() if name in TEXT_FIELDS}
-    return {**texts, "model_name": data.get("model_name", "")[:200], "silenced": json.dumps(_object(data["silenced"]))}
+    silenced = json.dumps(_object(data.get("silenced", "")))
+    return {**texts, "model_name": data.get("model_name", "")[:200], "silenced": silenced}
 
 
 def _object(text: str) -> dict[str, str]:

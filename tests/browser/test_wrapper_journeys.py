@@ -1,9 +1,8 @@
-"""A wrapper tuned and compared, as people do it: while typing, by keyboard alone, two at once, with a broken template."""
+"""A wrapper tuned and compared: while typing, by keyboard alone, two at once, with broken templates."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
@@ -23,9 +22,9 @@ REFUSALS = r"status of 4\d\d"
 
 
 @pytest.fixture
-def author_page(page: Page, running_site: RunningSite) -> Iterator[Page]:
+def author_page(page: Page, running_site: RunningSite) -> Page:
     sign_in(page, running_site, "author")
-    yield page
+    return page
 
 
 def new_wrapper(page: Page, site: RunningSite, name: str, *, source: str = "Qwen", template: str = "") -> str:
