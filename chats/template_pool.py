@@ -509,7 +509,7 @@ class TemplatePool:
         self._waiting += 1
         try:
             return self._turn.wait_for(
-                lambda: self._closed or self._idle or self._in_use < self._size, self._limits.waiting_seconds
+                lambda: self._closed or bool(self._idle) or self._in_use < self._size, self._limits.waiting_seconds
             )
         finally:
             self._waiting -= 1

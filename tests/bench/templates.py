@@ -1,7 +1,8 @@
 """`python -m tests.bench templates [--json] [--dir DIR]`: chat templates in process, through the pool, in transformers.
 
 transformers is measured when it can be imported, or when TRANSFORMERS_PYTHON names an interpreter that can; it runs in
-a process of its own on the same templates and chats. Times are milliseconds, ratios are within one run.
+a process of its own on the same templates and chats. Times are milliseconds. The rounds of all three take turns, so
+that whatever else the machine does hits them alike, and ratios are within one run.
 """
 
 import argparse
@@ -24,19 +25,20 @@ from chats.template_pool import TemplatePool
 from tests.golden.templates import request_of
 from tests.shared_data import SHARED
 
-ROUNDS = 5
+ROUNDS = 10
 OWN_TEMPLATE = "{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}<|end|>\n{% endfor %}"
 NOW = datetime(2025, 3, 5, 14, 7, 9)
 
-# Run by the interpreter that has transformers: reads requests, writes seconds of compiling and of rendering.
+# Run by the interpreter that has transformers: reads requests, writes seconds of compiling, and those of a round of
+# rendering for each line that it is sent.
 TRANSFORMERS = """
 import json, sys, time, warnings
 warnings.simplefilter("ignore")
 from tokenizers import Tokenizer, models
 from transformers import PreTrainedTokenizerFast
 from transformers.utils import chat_template_utils as utils
-requests, rounds = json.load(open(sys.argv[1], encoding="utf-8"))
-compiled, rendered = [], []
+requests = json.load(open(sys.argv[1], encoding="utf-8"))
+compiled = []
 for text in sorted({r["template"] for r in requests}):
     started = time.perf_counter()
     try:
@@ -48,7 +50,9 @@ tokenizers = []
 for r in requests:
     backend = Tokenizer(models.WordLevel({"[none]": 0}, unk_token="[none]"))
     tokenizers.append(PreTrainedTokenizerFast(tokenizer_object=backend, **r["tokens"]))
-for round in range(rounds):
+print(json.dumps(compiled), flush=True)
+for line in sys.stdin:
+    rendered = []
     for tokenizer, r in zip(tokenizers, requests):
         arguments = {"tools": r["tools"], "documents": r["documents"], **r["kwargs"]}
         started = time.perf_counter()
@@ -56,9 +60,8 @@ for round in range(rounds):
             r["messages"], chat_template=r["template"], tokenize=False,
             add_generation_prompt=r["add_generation_prompt"], **arguments,
         )
-        if round:
-            rendered.append(time.perf_counter() - started)
-json.dump([compiled, rendered], sys.stdout)
+        rendered.append(time.perf_counter() - started)
+    print(json.dumps(rendered), flush=True)
 """
 
 
@@ -109,18 +112,39 @@ def p95(values: list[float]) -> float:
     return statistics.quantiles(values, n=20)[-1] if len(values) > 1 else values[0]
 
 
-def transformers_times(requests: list[RenderRequest]) -> tuple[list[float], list[float]] | None:
-    python = os.environ.get("TRANSFORMERS_PYTHON", sys.executable)
-    fields = ("template", "messages", "tools", "documents", "add_generation_prompt", "tokens", "kwargs")
-    rows = [{name: getattr(request, name) for name in fields} for request in requests]
-    with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
-        json.dump([rows, ROUNDS], file)
-        file.flush()
-        done = subprocess.run([python, "-c", TRANSFORMERS, file.name], capture_output=True, text=True, check=False)
-    if done.returncode:
-        return None
-    compiled, rendered = json.loads(done.stdout)
-    return [s * 1000 for s in compiled], [s * 1000 for s in rendered]
+class Transformers:
+    """transformers in a process of its own; `compiled` are its times of compiling, none where it isn't installed."""
+
+    def __init__(self, requests: list[RenderRequest]) -> None:
+        fields = ("template", "messages", "tools", "documents", "add_generation_prompt", "tokens", "kwargs")
+        rows = [{name: getattr(request, name) for name in fields} for request in requests]
+        with tempfile.NamedTemporaryFile("w", suffix=".json", encoding="utf-8") as file:
+            json.dump(rows, file)
+            file.flush()
+            self._process = subprocess.Popen(
+                [os.environ.get("TRANSFORMERS_PYTHON", sys.executable), "-c", TRANSFORMERS, file.name],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            self.compiled = self._answer()
+
+    def _answer(self) -> list[float]:
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        return [seconds * 1000 for seconds in json.loads(line)] if line else []
+
+    def round(self) -> list[float]:
+        if not self.compiled:
+            return []
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return self._answer()
+
+    def close(self) -> None:
+        self._process.communicate()
 
 
 def measure(folder: Path | None, count: int) -> list[Row]:
@@ -128,17 +152,30 @@ def measure(folder: Path | None, count: int) -> list[Row]:
     # As many as a worker keeps compiled, so that "warm" means warm everywhere.
     warm = requests[:60]
     compile_times = [timed(partial(CompiledTemplate, r.template, "current")) for r in requests]
-    in_process = [timed(partial(render, r)) for _ in range(ROUNDS) for r in warm][len(warm) :]
+    reference = Transformers(warm)
+    in_process: list[float] = []
+    pooled: list[float] = []
+    rendered_there: list[float] = []
     with TemplatePool(size=1) as pool:
         first = [timed(partial(pool.render_request, r)) for r in requests]
-        pooled = [timed(partial(pool.render_request, r)) for _ in range(ROUNDS) for r in warm][len(warm) :]
+        for number in range(ROUNDS + 1):
+            of_round = (
+                [timed(partial(render, r)) for r in warm],
+                [timed(partial(pool.render_request, r)) for r in warm],
+                reference.round(),
+            )
+            # The first round warms up.
+            if number:
+                in_process += of_round[0]
+                pooled += of_round[1]
+                rendered_there += of_round[2]
         chat = warm[0].messages
         many = [RenderRequest(r.template, chat, tokens=r.tokens, add_generation_prompt=True) for r in warm[:20]]
         twenty = [timed(partial(pool.render_many, many)) for _ in range(ROUNDS + 1)][1:]
         answered = pool.render_request(warm[0])
         assert isinstance(answered, Rendered), answered
-    reference = transformers_times(warm)
-    compiled_there, rendered_there = reference or ([], [])
+    reference.close()
+    compiled_there = reference.compiled
     base_compile = statistics.median(compiled_there) if compiled_there else None
     base_render = statistics.median(rendered_there) if rendered_there else None
     rows = [
