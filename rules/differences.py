@@ -37,7 +37,7 @@ def differences(old: RuleContent | None, new: RuleContent | None) -> list[dict[s
 def _text(content: RuleContent | None, name: str) -> str:
     if content is None:
         return ""
-    return str(content.get_stage_display() if name == "stage" else getattr(content, name))  # type: ignore[attr-defined]
+    return str(content.get_stage_display() if name == "stage" else getattr(content, name))
 
 
 def _rows(old: str, new: str) -> Iterator[dict[str, Any]]:

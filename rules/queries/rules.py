@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Prefetch
 
-from eleanor_site.tenants.models import PromptLanguage, Tenant
+from eleanor_site.tenants.models import PromptLanguage, Tenant, User
 from rules.domain.context import Stage
 from rules.domain.rule_set import RuleSpec
 from rules.models import Release, ReleaseEntry, Rule, RuleDraft, RuleVersion
@@ -29,6 +30,17 @@ class RuleRow:
         assert found is not None, "a rule has a version or a draft"
         return found
 
+    @property
+    def changed_at(self) -> datetime:
+        """When somebody last changed it, published or not."""
+        times = [self.version.created_at] if self.version else []
+        return max([*times, self.draft.updated_at] if self.draft else times)
+
+    @property
+    def changed_by(self) -> User | None:
+        last = self.draft or self.version
+        return last.by if last else None
+
 
 def live_number() -> int:
     """The number of the live release, 0 when there is none."""
@@ -37,7 +49,7 @@ def live_number() -> int:
 
 def live_entries() -> list[ReleaseEntry]:
     entries = ReleaseEntry.objects.filter(release__status=Release.Status.LIVE)
-    return list(entries.select_related("version__rule").order_by("position"))
+    return list(entries.select_related("version__rule", "version__by").order_by("position"))
 
 
 def published_version(rule: Rule) -> RuleVersion | None:
@@ -48,12 +60,12 @@ def published_version(rule: Rule) -> RuleVersion | None:
 
 def rule_rows(*, archived: bool = False) -> list[RuleRow]:
     """The live release in its order, then the rules that it doesn't hold, by code."""
-    drafts = {d.rule_id: d for d in RuleDraft.objects.all()}
+    drafts = {d.rule_id: d for d in RuleDraft.objects.select_related("by")}
     rows = [
         RuleRow(e.version.rule, e.position, e.mode, e.version, drafts.get(e.version.rule_id)) for e in live_entries()
     ]
     held = {row.rule.pk for row in rows}
-    newest = RuleVersion.objects.order_by("number")
+    newest = RuleVersion.objects.select_related("by").order_by("number")
     others = Rule.objects.exclude(pk__in=held).filter(archived_at__isnull=not archived).order_by("code")
     for rule in others.prefetch_related(Prefetch("versions", queryset=newest, to_attr="all_versions")):
         version = rule.all_versions[-1] if rule.all_versions else None

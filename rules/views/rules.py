@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
@@ -12,8 +15,10 @@ from django.views.decorators.http import require_POST, require_safe
 from eleanor_site.access import author, publisher, viewer
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page
-from rules.models import ReleaseEntry, Rule, RuleDraft, RuleVersion
-from rules.queries.rules import RuleRow, live_number, rule_rows
+from rules.models import Proposal, ReleaseEntry, Rule, RuleDraft, RuleVersion
+from rules.queries.rule_numbers import rule_numbers
+from rules.queries.rule_tests import run_tests
+from rules.queries.rules import RuleRow, edited_set, live_number, rule_rows
 from rules.services import drafts, publishing
 
 MODES = {
@@ -29,7 +34,16 @@ def rule_list(request: Request) -> HttpResponse:
     wanted = request.GET
     rows = rule_rows(archived=wanted.get("state") == "archived")
     shown = [row for row in rows if _fits(row, wanted.get("q", ""), wanted.get("stage", ""), wanted.get("state", ""))]
-    context = {"rows": shown, "all_count": len(rows), "live": live_number(), "language": get_language()}
+    numbers = rule_numbers([row.rule.code for row in shown])
+    context = {
+        "rows": [{"row": row, "numbers": numbers[row.rule.code]} for row in shown],
+        "highest": max((max(n.days) for n in numbers.values()), default=0) or 1,
+        "all_count": len(rows),
+        "live": live_number(),
+        "language": get_language(),
+        "open_release": Proposal.objects.filter(status=Proposal.Status.OPEN).first(),
+        "archived": Rule.objects.filter(code=wanted.get("archived", ""), archived_at__isnull=False).first(),
+    }
     return page(request, "rules/list.html", context, part="rows")
 
 
@@ -47,11 +61,15 @@ def rule_page(request: Request, code: str) -> HttpResponse:
     versions = list(RuleVersion.objects.filter(rule=rule).select_related("by").order_by("-number"))
     draft = RuleDraft.objects.select_related("by").filter(rule=rule).first()
     entry = publishing.live_entry(rule)
+    content = entry.version if entry else versions[0] if versions else draft
+    tests = run_tests(request.tenant, rule, edited_set(request.tenant, code, content)) if content else []
     context = {
         "rule": rule,
         "entry": entry,
-        "content": entry.version if entry else versions[0] if versions else draft,
-        "versions": versions,
+        "content": content,
+        "versions": versions[:10],
+        "results": tests,
+        "numbers": rule_numbers([code])[code],
         "draft": draft,
         "live": live_number(),
     }
@@ -88,7 +106,7 @@ def archive_rule(request: Request, code: str) -> HttpResponse:
             messages.success(request, _("%(code)s is back.") % {"code": code})
         else:
             drafts.archive(tenant=request.tenant, rule=rule, by=request.user)
-            messages.success(request, _("%(code)s is archived.") % {"code": code})
+            return redirect(f"{reverse('rules:list', args=[request.tenant.slug])}?{urlencode({'archived': code})}")
     except Refused as refused:
         messages.error(request, str(refused))
     return redirect("rules:list", request.tenant.slug)
