@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import date
 from typing import Annotated, Any
 
 from django.http import Http404, HttpResponse
@@ -42,7 +41,7 @@ from chats.queries.wrappers import WrapperRow, built_ins, choice, wrapper_row, w
 from chats.services import receiving
 from chats.services import wrappers as wrapper_services
 from eleanor_site import limits
-from eleanor_site.api_access import LARGEST_PAGE, PAGE, ApiRequest, KeyRouter, json_answer, rows_after
+from eleanor_site.api_access import LARGEST_PAGE, PAGE, ApiRequest, Day, KeyRouter, json_answer, rows_after
 from eleanor_site.api_problems import Problem, wrong
 from eleanor_site.tenants.models import KeyScope
 
@@ -63,8 +62,8 @@ def list_chats(
     model: Text = "",
     format: Text = "",
     nudged: bool = False,
-    start: Annotated[date | None, Query(alias="from")] = None,
-    end: Annotated[date | None, Query(alias="to")] = None,
+    start: Annotated[Day | None, Query(alias="from")] = None,
+    end: Annotated[Day | None, Query(alias="to")] = None,
     after: After = None,
     limit: Limit = PAGE,
 ) -> ChatList:

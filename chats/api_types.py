@@ -146,7 +146,7 @@ class ChatAnswer(BaseModel):
 class ChatBatch(BaseModel):
     """One to a hundred chats. They are stored all or none."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     chats: list[Exchange] = Field(min_length=1, max_length=MOST_CHATS)
 
@@ -191,7 +191,7 @@ class WrapperList(BaseModel):
 class WrapperContent(BaseModel):
     """The fields of a wrapper. `settings`, `options`, `wording` and the like are objects; `template` is text."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     model_name: str | None = Field(default=None, max_length=200)
     base: str | None = Field(default=None, max_length=60)
@@ -213,7 +213,7 @@ class WrapperAnswer(BaseModel):
 
 
 class NewWrapper(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     slug: str = Field(max_length=60)
     name: str = Field(min_length=1, max_length=120)
@@ -223,7 +223,7 @@ class NewWrapper(BaseModel):
 class WrapperDraftIn(BaseModel):
     """Fields that are left out stay as they are."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     revision: int = Field(ge=0, le=2**31 - 1)
     name: str = Field(default="", max_length=120)
@@ -231,7 +231,7 @@ class WrapperDraftIn(BaseModel):
 
 
 class WrapperVersionIn(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     revision: int = Field(ge=0, le=2**31 - 1)
     note: str = Field(min_length=1, max_length=2000)
@@ -240,7 +240,7 @@ class WrapperVersionIn(BaseModel):
 class RenderIn(BaseModel):
     """What to render: a stored chat by id, or a conversation in the exchange form; up to a message, with a nudge."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
     chat: int | None = Field(default=None, ge=1, le=2**63 - 1)
     conversation: Exchange | None = None

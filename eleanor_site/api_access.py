@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable
+from datetime import date, datetime
 from functools import wraps
-from typing import Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import structlog
 from django.db.models import Model, QuerySet
@@ -15,7 +17,7 @@ from django_scopes import scope as tenant_scope
 from ninja import Router
 from ninja.security import HttpBearer
 from ninja.signature.utils import get_typed_signature
-from pydantic import BaseModel
+from pydantic import AwareDatetime, BaseModel, BeforeValidator
 
 from eleanor_site import limits
 from eleanor_site.api_problems import MEDIA_TYPE, Problem, ProblemDocument, wrong
@@ -29,6 +31,23 @@ API: Final = Allowance("api", 6_000, 6_000)
 PAGE: Final = 50
 LARGEST_PAGE: Final = 200
 
+
+
+def _iso_day(value: Any) -> Any:
+    """Only the form that is described: the library would take a number for the seconds since 1970."""
+    if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
+        raise ValueError("a day is written like 2026-03-31")
+    return value
+
+
+def _iso_time(value: Any) -> Any:
+    if not isinstance(value, str):
+        raise ValueError("a time is written like 2026-03-31T14:05:00Z")
+    return datetime.fromisoformat(value)
+
+
+Day = Annotated[date, BeforeValidator(_iso_day)]
+Moment = Annotated[AwareDatetime, BeforeValidator(_iso_time)]
 Endpoint = Callable[..., Any]
 Row = TypeVar("Row", bound=Model)
 

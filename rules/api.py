@@ -6,7 +6,6 @@ Answers of `evaluate` and `release` are written by hand, since they are asked fo
 from __future__ import annotations
 
 import json
-from datetime import date
 from typing import Annotated, Any, Literal
 
 from django.db.models import QuerySet
@@ -19,7 +18,7 @@ from pydantic import Field
 from chats.api import After, Limit, Text
 from chats.api_types import read_chat
 from eleanor_site import limits
-from eleanor_site.api_access import PAGE, ApiRequest, KeyRouter, json_answer, rows_after
+from eleanor_site.api_access import PAGE, ApiRequest, Day, KeyRouter, json_answer, rows_after
 from eleanor_site.api_problems import Problem, wrong
 from eleanor_site.tenants.models import KeyScope, PromptLanguage
 from rules.api_types import (
@@ -253,8 +252,8 @@ def list_nudges(
     source: Literal["", "import", "live", "observe"] = "",
     outcome: Literal["", "acted", "finished", "ignored", "unknown"] = "",
     verdict: Literal["", "right", "wrong", "unsure", "missed", "none"] = "",
-    start: Annotated[date | None, Query(alias="from")] = None,
-    end: Annotated[date | None, Query(alias="to")] = None,
+    start: Annotated[Day | None, Query(alias="from")] = None,
+    end: Annotated[Day | None, Query(alias="to")] = None,
     after: After = None,
 ) -> NudgeList:
     """The history of nudges, the newest first, fifty a page."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from chats.api_types import Exchange
+from eleanor_site.api_access import Moment
 from rules.domain.context import TurnContext
 from rules.models import RecordedNudge, Release, Replay, RuleDraft, RuleVersion
 from rules.queries.rules import RuleRow
@@ -34,7 +35,7 @@ Code = Annotated[str, Field(min_length=1, max_length=64), AfterValidator(_plain_
 class Strict(BaseModel):
     """Unknown fields are refused, and nothing is converted: a typo must not vanish."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 # --- evaluate
@@ -392,7 +393,7 @@ class NudgeIn(Strict):
     model: str = Field(default="", max_length=200)
     language: str = Field(default="", max_length=5)
     outcome: Literal["acted", "finished", "ignored"] | None = None
-    at: AwareDatetime | None = None
+    at: Moment | None = None
     external_key: str = Field(default="", max_length=200)
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from datetime import date, datetime
+from datetime import datetime
 from typing import Annotated, Any
 
 from ninja import Query
 from pydantic import BaseModel, Field
 
-from eleanor_site.api_access import LARGEST_PAGE, PAGE, ApiRequest, KeyRouter, rows_after
+from eleanor_site.api_access import LARGEST_PAGE, PAGE, ApiRequest, Day, KeyRouter, rows_after
 from eleanor_site.audit.models import Entry
 from eleanor_site.audit.queries import entries, faults
 from eleanor_site.tenants.models import KeyScope
@@ -79,8 +79,8 @@ def list_changes(
     actor: Text = "",
     object: Text = "",
     action: Text = "",
-    start: Annotated[date | None, Query(alias="from")] = None,
-    end: Annotated[date | None, Query(alias="to")] = None,
+    start: Annotated[Day | None, Query(alias="from")] = None,
+    end: Annotated[Day | None, Query(alias="to")] = None,
     after: Annotated[str | None, Query(max_length=64)] = None,
     limit: Annotated[int, Field(ge=1, le=LARGEST_PAGE)] = PAGE,
 ) -> ChangeList:

@@ -1,0 +1,62 @@
+"""What the description allows, and what it forbids, sent to every endpoint: never a failure of ours, and answers as
+described (product.md goal P1)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+import schemathesis
+from django.core.wsgi import get_wsgi_application
+from django_scopes import scope
+from hypothesis import HealthCheck, Phase, settings
+from schemathesis.specs.openapi import checks as openapi_checks
+
+from eleanor_site import api_access, limits
+from eleanor_site.api import api as ninja_api
+from eleanor_site.audit.queries import faults
+from eleanor_site.limits import Allowance
+from eleanor_site.tenants.models import Tenant
+from tests.api.conftest import key_for
+from tests.factories import make_chat, make_replay, make_rule, publish
+
+# The suite tries a few; SCHEMA_FUZZ_EXAMPLES=500 is for an evening.
+EXAMPLES = int(os.environ.get("SCHEMA_FUZZ_EXAMPLES", "6"))
+# The key is put in by us, whatever a case says about it; test_access.py tries requests without one. And a request
+# may fit the description and be refused all the same: a cursor that no page gave, a rule that isn't there.
+NOT_OURS = [
+    openapi_checks.ignored_auth,
+    openapi_checks.missing_required_header,
+    openapi_checks.positive_data_acceptance,
+]
+schema: Any = schemathesis.openapi.from_dict(ninja_api.get_openapi_schema())
+schema.app = get_wsgi_application()
+
+
+@pytest.fixture
+def furnished(acme: Tenant, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A tenant with something behind most ids that a fuzzer tries first; the text of a key that may do anything."""
+    monkeypatch.setattr(api_access, "API", Allowance("api", 10**6, 10**6))
+    monkeypatch.setattr(limits, "REPLAYS", Allowance("replays", 10**6, 10**6))
+    monkeypatch.setattr(limits, "PREVIEWS", Allowance("previews", 10**6, 10**6))
+    make_chat(acme)
+    publish(acme, make_rule(acme, "0"))
+    make_replay(acme)
+    return key_for(acme)
+
+
+@schema.parametrize()
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_no_input_makes_it_fail(case: Any, furnished: str, acme: Tenant) -> None:
+    case.headers = {**(case.headers or {}), "Authorization": f"Bearer {furnished}"}
+    case.call_and_validate(excluded_checks=NOT_OURS)
+    with scope(tenant=acme):
+        assert faults() == []
