@@ -71,6 +71,8 @@ def wrapper_rows(*, archived: bool = False) -> list[WrapperRow]:
 
 
 def wrapper_row(slug: str) -> WrapperRow | None:
+    if "\0" in slug:
+        return None
     wrapper = Wrapper.objects.select_related("by").filter(slug=slug).first()
     if wrapper is None:
         return None

@@ -187,7 +187,7 @@ def check_wrapper(request: Request, slug: str) -> HttpResponse:
     state = posted_state(data, recipe_of(row.newest))
     context = _context(request, row, state, data)
     if state.base_changed:
-        context |= _form_context(refreshed(state), data) | {"base_changed": True}
+        context |= _form_context(refreshed(state)) | {"base_changed": True}
     return page(request, "chats/wrapper_check.html", context)
 
 
@@ -195,11 +195,15 @@ def check_wrapper(request: Request, slug: str) -> HttpResponse:
 @require_POST
 def lint_wrapper(request: Request, slug: str) -> HttpResponse:
     """The findings for what is typed, those of the tenant's chats included."""
+    wait = take(PREVIEWS, f"{request.user.pk}")
+    if wait:
+        return too_many(request, wait)
     row = _row(slug)
     data = posted_data(request.POST)
     state = posted_state(data, recipe_of(row.newest))
     chat = chosen_chat(data.get("chat", ""), data.get("turn", ""))
-    context = {"row": row, "lint": lint_of(state.recipe, chat.record, _object(data.get("silenced", "")))}
+    lint = lint_of(state.recipe, chat.record, _object(data.get("silenced", "")))
+    context = {"row": row, "state": state, "lint": lint} | _arguments_context(state, data)
     return page(request, "chats/wrapper_lint.html", context, part="lint")
 
 
@@ -212,15 +216,18 @@ def _editor(
         kept = preview(context["chat"].record, recipe_of(row.newest), context["chat"].upto)
         context |= {"kept": kept if kept.is_good else None}
     silenced = _object(given.get("silenced", "") or row.newest.silenced)
+    # The lint of a template takes hundreds of renders: the page asks for it when it is there, or a person by a button.
+    at_once = not state.recipe.is_template or request.method == "POST"
     context |= {
         "draft": row.draft,
-        "lint": lint_of(state.recipe, context["chat"].record, silenced),
+        "lint": lint_of(state.recipe, context["chat"].record, silenced) if at_once else None,
         "silenced": json.dumps(silenced),
         "model_name": given.get("model_name", row.newest.model_name),
         "name": given.get("name", row.wrapper.name),
         "focus": given.get("focus", ""),
         "revision": given.get("revision") or (row.draft.revision if row.draft else 0),
     }
+    context |= _arguments_context(state, given)
     return page(request, "chats/wrapper_edit.html", context, status=status)
 
 
@@ -246,12 +253,12 @@ def _context(request: Request, row: WrapperRow, state: EditorState, given: dict[
             context["steps"] = prefix_steps(chat.record, state.recipe)
         except (RecipeError, ValueError):
             context["steps"] = []
-    return context | _form_context(state, given, made)
+    return context | _form_context(state, made)
 
 
-def _form_context(state: EditorState, given: dict[str, str], made: Preview | None = None) -> dict[str, Any]:
+def _form_context(state: EditorState, made: Preview | None = None) -> dict[str, Any]:
     if state.recipe.is_template:
-        return _template_context(state, given, made)
+        return _template_context(state, made)
     return {
         "state": state,
         "groups": group_views(state),
@@ -263,18 +270,25 @@ def _form_context(state: EditorState, given: dict[str, str], made: Preview | Non
     }
 
 
-def _template_context(state: EditorState, given: dict[str, str], made: Preview | None) -> dict[str, Any]:
+def _arguments_context(state: EditorState, given: dict[str, str]) -> dict[str, Any]:
+    """The arguments that the template reads, each with its value. Reading the whole syntax tree takes its time."""
+    if not state.recipe.is_template:
+        return {}
     read = shared_pool().variables(state.recipe.template, state.recipe.profile) if state.recipe.template else ()
-    variables = () if isinstance(read, TemplateFailure) else read
-    arguments = argument_views(state.data, variables)
+    arguments = argument_views(state.data, () if isinstance(read, TemplateFailure) else read)
     names = " ".join(view.name for view in arguments)
     known = given.get("shown_arguments")
     return {
-        "diagnostics": _template_diagnostics(state, made),
         "arguments": arguments,
         "argument_names": names,
-        # The rows are written anew only when other names are read, and never while somebody types into them.
+        # Rows are written anew only when other names are read, so that nobody's typing is swapped away.
         "arguments_changed": known is not None and known != names and not isinstance(read, TemplateFailure),
+    }
+
+
+def _template_context(state: EditorState, made: Preview | None) -> dict[str, Any]:
+    return {
+        "diagnostics": _template_diagnostics(state, made),
         "tokens": [
             {"name": name, "value": state.data.get(f"t.{name}", ""), "on": state.data.get(f"t.{name}.is") == "on"}
             for name in SPECIAL_TOKEN_NAMES

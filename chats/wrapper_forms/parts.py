@@ -157,5 +157,5 @@ def _text(data: Mapping[str, str], prefix: str) -> str:
 
 
 def posted_data(form: QueryDict) -> dict[str, str]:
-    """What a browser posted, with line breaks as they were typed: forms send CRLF for each."""
-    return {name: str(value).replace("\r\n", "\n") for name, value in form.items()}
+    """What a browser posted, with line breaks as they were typed: forms send CRLF for each. NUL can't be typed."""
+    return {name: str(value).replace("\r\n", "\n").replace("\0", "") for name, value in form.items()}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 from chats.wrapper_forms import parts
@@ -15,6 +16,7 @@ from chats.wrapper_forms.parts import Data
 
 FieldKind = Literal["bool", "maybe_bool", "text", "maybe_text", "maybe_texts", "maybe_json", "object", "thought_prefix"]
 PREFIX: Final = "s"
+MAX_DEPTH: Final = 40
 
 
 @dataclass(frozen=True)
@@ -255,15 +257,30 @@ def decode_field(one: SettingsField, data: Mapping[str, str]) -> Any:
     return [parts.decode_text(f"{name}.{index}", data) for index in parts.indexes(name, data)]
 
 
-def _json_value(name: str, text: str) -> Any:
-    try:
-        return json.loads(text, parse_constant=_refuse)
-    except (ValueError, RecursionError) as error:
-        raise FormError(name, "not_json") from error
+def json_value(text: str) -> Any:
+    """The value that a text of JSON says. Raises ValueError, also for what only Python takes or is nested too deep."""
+    value = json.loads(text, parse_constant=_refuse)
+    level = [value]
+    for _depth in range(MAX_DEPTH):
+        level = [
+            inner
+            for item in level
+            for inner in (item.values() if isinstance(item, dict) else item if isinstance(item, list) else ())
+        ]
+        if not level:
+            return value
+    raise ValueError(gettext("this is nested too deeply"))
 
 
 def _refuse(word: str) -> Any:
-    raise ValueError(f"{word} is no JSON")
+    raise ValueError(gettext("%(word)s is no value in JSON") % {"word": word})
+
+
+def _json_value(name: str, text: str) -> Any:
+    try:
+        return json_value(text)
+    except (ValueError, RecursionError) as error:
+        raise FormError(name, "not_json") from error
 
 
 def _objects_above(path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:

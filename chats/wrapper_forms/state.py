@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,6 +31,8 @@ WORDING_LABELS: Mapping[str, str | Promise] = {
     "thinkingBudget": _("System message with a thinking budget"),
     "defaultSystem": _("System message when a chat has none"),
 }
+# Characters that a text area changes or a page can't hold; JSON may escape any.
+_UNSHOWABLE = re.compile("[\x7f-\x9f\ud800-\udfff\u2028\u2029\ufeff\ufffe\uffff]")
 _OPERATIONS = ("add", "remove", "up", "down", "additem", "removeitem", "reset")
 
 
@@ -81,8 +84,12 @@ def state_of(recipe: Recipe, tab: str = "form") -> EditorState:
         problems = _by_field(error.problems)
         shown = Recipe(base=recipe.base).base_settings()
     data = _settings_data(recipe, shown)
-    text = json.dumps(shown.to_json(), ensure_ascii=False, indent=2)
+    text = _UNSHOWABLE.sub(_escaped, json.dumps(shown.to_json(), ensure_ascii=False, indent=2))
     return EditorState(recipe, data, problems, tab if tab == "json" else "form", text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return f"\\u{ord(match[0]):04x}"
 
 
 def posted_state(data: dict[str, str], stored: Recipe) -> EditorState:
@@ -120,7 +127,7 @@ def _posted_settings(data: dict[str, str], stored: Recipe) -> EditorState:
     except RecipeError as error:
         _note_settings_problems(state, error.problems)
         return state
-    except ValueError:
+    except (ValueError, RecursionError):
         state.problems[""] = [str(_("The form can't be read. Reload the page."))]
         return state
     state.recipe = recipe
@@ -149,15 +156,11 @@ def _values(data: Mapping[str, str], tab: str) -> tuple[Any, JsonProblem | None]
         return settings.decoded(data), None
     text = data.get("settings_json", "")
     try:
-        return json.loads(text, parse_constant=_refuse), None
+        return settings.json_value(text), None
     except json.JSONDecodeError as error:
         return None, _json_problem(text, error.pos, _json_words(error))
     except (ValueError, RecursionError) as error:
         return None, _json_problem(text, 0, str(error))
-
-
-def _refuse(word: str) -> Any:
-    raise ValueError(_("%(word)s is no value in JSON") % {"word": word})
 
 
 def _json_words(error: json.JSONDecodeError) -> str:

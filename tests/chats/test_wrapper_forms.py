@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chats.domain.recipes import Recipe
-from chats.domain.wrapper_settings import ChatWrapperSettings
+from chats.domain.wrapper_settings import ChatWrapperSettings, difference
 from chats.domain.wrappers import WRAPPERS
 from chats.queries.wrappers import NOT_CHOSEN
 from chats.wrapper_forms import options, parts, settings, templates
@@ -99,6 +99,30 @@ def test_a_form_says_what_the_settings_say(value: dict[str, Any]) -> None:
     posted = through_a_browser(settings.encoded(expected.to_json()))
     read = ChatWrapperSettings.from_json(settings.decoded(posted))
     assert json.dumps(read.to_json()) == json.dumps(expected.to_json())
+
+
+@given(all_settings)
+def test_the_json_tab_says_what_the_settings_say(value: dict[str, Any]) -> None:
+    stored = Recipe(base="QwenChatWrapper")
+    expected = ChatWrapperSettings.from_json(value)
+    recipe = Recipe(base=stored.base, changes=difference(stored.base_settings(), expected))
+    shown = state_of(recipe, "json")
+    posted = through_a_browser({**shown.data, "tab": "json", "settings_json": shown.json_text})
+    state = posted_state(posted, stored)
+    assert state.is_good, (state.problems, state.json_problem)
+    assert json.dumps(state.recipe.wrapper().settings.to_json()) == json.dumps(expected.to_json())
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "[", "[" * 100_000, "NaN", '{"a": Infinity}', '{"supportsSystemMessages": true}', "7", "[" * 60 + "]" * 60],
+)
+def test_json_that_is_no_settings_is_told_and_nothing_is_lost(text: str) -> None:
+    stored = Recipe(base="QwenChatWrapper", changes={"supportsSystemMessages": False})
+    data = {**state_of(stored, "json").data, "tab": "json", "settings_json": text}
+    state = posted_state(data, stored)
+    assert state.json_problem is not None
+    assert state.recipe == stored
 
 
 @pytest.mark.parametrize("base", BUILT_INS)
