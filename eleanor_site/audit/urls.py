@@ -5,5 +5,6 @@ from eleanor_site.audit import views
 app_name = "audit"
 urlpatterns = [
     path("", views.changes, name="changes"),
+    path("export", views.export, name="export"),
     path("<int:number>/", views.change, name="change"),
 ]

@@ -1,19 +1,26 @@
-"""The change log: who changed what, and is the log whole."""
+"""The change log: who changed what, what came of it, and is the log whole."""
 
 from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import date
 from typing import Any
 
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
 from django.views.decorators.http import require_safe
 
 from eleanor_site.access import viewer
 from eleanor_site.audit import queries
+from eleanor_site.audit.extras import extra_of
 from eleanor_site.audit.models import Entry
+from eleanor_site.exports import csv_lines, json_lines
 from eleanor_site.web import Request, page
+
+FILTERS = ("actor", "object", "id", "action", "q", "from", "to")
+EXPORTS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 @viewer
@@ -21,37 +28,30 @@ from eleanor_site.web import Request, page
 def changes(request: Request) -> HttpResponse:
     """The log, newest first, with filters in the URL. `?verify=1` checks the chain."""
     given = request.GET
-    before = given.get("after", "")
-    found = queries.entries(
-        actor=given.get("actor", ""),
-        object_type=given.get("object", ""),
-        action=given.get("action", ""),
-        start=_day(given.get("from", "")),
-        end=_day(given.get("to", "")),
-        before=int(before) if before.isdigit() else None,
-    )
+    after = given.get("after", "")
+    wanted = _filter(given)
+    before = int(after) if after.isdecimal() and len(after) < 18 else None
+    found = queries.entries(**asdict(wanted), before=before)
     rows = list(found[: queries.PAGE + 1])
     context: dict[str, Any] = {
         "rows": rows[: queries.PAGE],
         "next_after": rows[queries.PAGE - 1].number if len(rows) > queries.PAGE else None,
-        "object_types": Entry.objects.values_list("object_type", flat=True).distinct().order_by("object_type"),
+        "wanted": wanted,
+        "filtered": wanted != queries.EntryFilter(),
+        "query": _query(given),
+        "object_types": queries.object_types(),
+        "actions": queries.actions(),
         "verified": "verify" in given,
     }
     if "verify" in given:
-        context["faults"] = queries.faults()
-    return page(request, "audit/changes.html", context, part="rows")
-
-
-def _day(text: str) -> str:
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        return ""
+        context |= {"faults": queries.faults(), "checked": queries.newest()}
+    return page(request, "audit/changes.html", context, part="rows" if after else "results")
 
 
 @viewer
 @require_safe
 def change(request: Request, number: int) -> HttpResponse:
+    """One entry: before and after, its place in the chain, and what an app above knows of it."""
     entry = Entry.objects.select_related("actor").filter(number=number).first()
     if entry is None:
         raise Http404
@@ -61,7 +61,65 @@ def change(request: Request, number: int) -> HttpResponse:
         for line in difflib.ndiff(before, after)
         if line[0] != "?"
     ]
-    return page(request, "audit/change.html", {"entry": entry, "rows": rows})
+    extra = extra_of(entry)
+    more = extra.context(request.tenant, entry) if extra else None
+    context = {
+        "entry": entry,
+        "rows": rows,
+        "whole": queries.is_whole(entry),
+        "extra": extra.template if extra and more is not None else None,
+        **(more or {}),
+    }
+    return page(request, "audit/change.html", context)
+
+
+@viewer
+@require_safe
+def export(request: Request) -> HttpResponseBase:
+    """The entries that the filters leave, oldest first, with their hashes: the chain can be checked elsewhere."""
+    form = request.GET.get("format", "csv")
+    if form not in EXPORTS:
+        raise Http404
+    rows = queries.export_rows(_filter(request.GET))
+    lines: Iterator[bytes]
+    if form == "csv":
+        lines = csv_lines(queries.EXPORT_COLUMNS, ([row[name] for name in queries.EXPORT_COLUMNS] for row in rows))
+    else:
+        lines = json_lines(rows)
+    answer = StreamingHttpResponse(lines, content_type=EXPORTS[form])
+    answer["Content-Disposition"] = f'attachment; filename="{request.tenant.slug}-changes.{form}"'
+    return answer
+
+
+def _filter(given: QueryDict) -> queries.EntryFilter:
+    def text(key: str) -> str:
+        return given.get(key, "").strip().replace("\x00", "")
+
+    return queries.EntryFilter(
+        actor=text("actor"),
+        object_type=text("object"),
+        object_id=text("id"),
+        action=text("action"),
+        text=text("q"),
+        start=_day(text("from")),
+        end=_day(text("to")),
+    )
+
+
+def _query(given: QueryDict) -> str:
+    query = QueryDict(mutable=True)
+    for key in FILTERS:
+        value = given.get(key, "").strip()
+        if value:
+            query[key] = value
+    return query.urlencode()
+
+
+def _day(text: str) -> str:
+    try:
+        return date.fromisoformat(text).isoformat()
+    except ValueError:
+        return ""
 
 
 def _lines(text: str) -> list[str]:

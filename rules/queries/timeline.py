@@ -6,10 +6,13 @@ import json
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
 from chats.domain import ROLE_TOOL, CanonicalMessage, ChatRecord, MessageDetails
+from chats.models import ChatVersion
+from chats.queries.chats import record_of
 from rules.domain.context import TurnContext
 from rules.domain.language import check
 from rules.domain.manifest import Manifest
@@ -162,6 +165,16 @@ def timeline(record: ChatRecord, manifest: Manifest, *, around: int = 0) -> Time
         page=page + 1,
         pages=len(starts),
     )
+
+
+def record_of_version(version: ChatVersion) -> ChatRecord:
+    """The stored chat. The last two are kept, since a person goes from point to point of one; versions never change."""
+    return _kept_record(version.pk, version.content_hash)
+
+
+@lru_cache(maxsize=2)
+def _kept_record(version_id: int, content_hash: str) -> ChatRecord:
+    return record_of(ChatVersion.objects.select_related("chat").get(pk=version_id, content_hash=content_hash))
 
 
 def name_of(point: Point) -> str:

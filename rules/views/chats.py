@@ -9,7 +9,6 @@ from django.views.decorators.http import require_safe
 
 from chats.domain import ChatRecord
 from chats.models import Chat, ChatVersion
-from chats.queries.chats import record_of
 from chats.queries.previews import rendered
 from chats.queries.wrappers import DEFAULT_BUILT_IN, choice_labels
 from eleanor_site.access import viewer
@@ -28,6 +27,7 @@ from rules.queries.timeline import (
     first_message_of_turn,
     name_of,
     next_nudge,
+    record_of_version,
     stories,
     timeline,
 )
@@ -44,7 +44,7 @@ def chat_page(request: Request, chat: int) -> HttpResponse:
     """
     given = request.GET
     found = _version(chat, given.get("version", ""))
-    record = record_of(found)
+    record = record_of_version(found)
     replay = _replay(given.get("replay", ""))
     manifest = _rules(request, replay, found)
     shown = timeline(record, manifest, around=_around(request, record, manifest))
@@ -117,7 +117,7 @@ def _version(chat: int, number: str) -> ChatVersion:
     if row is None:
         raise Http404
     wanted = int(number) if number.isdecimal() and len(number) < 9 else row.version_count
-    found = ChatVersion.objects.select_related("chat").filter(chat=row, number=wanted).first()
+    found = ChatVersion.objects.select_related("chat").defer("content").filter(chat=row, number=wanted).first()
     if found is None:
         raise Http404
     return found

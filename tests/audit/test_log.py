@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from io import StringIO
+import json
+from datetime import datetime, timedelta
+from io import BytesIO, StringIO
 
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import DatabaseError, connection, transaction
 from django.test import Client
+from django.utils import timezone
 from django_scopes import scope
 
+from eleanor_site.audit import chain
 from eleanor_site.audit.models import Entry
 from eleanor_site.audit.queries import faults
 from eleanor_site.audit.services import record
+from eleanor_site.exports import check
 from eleanor_site.tenants.models import Tenant
-from tests.factories import some_author
+from rules.models import RecordedNudge
+from rules.queries.release_effects import around_entry
+from tests.factories import make_rule, publish, some_author
 
 
 @pytest.fixture
@@ -109,3 +116,62 @@ def test_the_pages(viewer: Client, acme: Tenant) -> None:
     assert b"The log is whole" in viewer.get("/t/acme/changes/?verify=1").content
     assert b"because" in viewer.get("/t/acme/changes/1/").content
     assert b"No change fits" in viewer.get("/t/acme/changes/?actor=nobody").content
+
+
+def test_filters_leave_what_they_say(viewer: Client, logged: Tenant) -> None:
+    with transaction.atomic():
+        record(
+            tenant=logged, by=None, action="x.other", object_type="x", object_id=7, object_label="Zebra", note="stripes"
+        )
+    for query in ("actor=system", "object=x", "action=x.other", "q=STRIPES", "q=zebra", "object=x&id=7"):
+        page = viewer.get(f"/t/acme/changes/?{query}", headers={"HX-Request": "true"}).content.decode()
+        assert "Zebra" in page
+        assert "R1" not in page
+    for query in ("id=8", "from=2999-01-01", "to=1999-01-01", "q=giraffe", "after=²", "from=x"):
+        assert viewer.get(f"/t/acme/changes/?{query}").status_code == 200
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_an_export_can_be_checked_elsewhere(viewer: Client, logged: Tenant, form: str) -> None:
+    body = b"".join(viewer.get(f"/t/acme/changes/export?format={form}").streaming_content)
+    assert check(BytesIO(body)).flaw is None
+    if form == "jsonl":
+        rows = [json.loads(line) for line in body.splitlines()[:-1]]
+        # The chain, by what the file says alone.
+        same = ("number", "actor_id", "action", "object_type", "object_id", "before", "after", "note", "request_id")
+        previous = chain.FIRST
+        for row in rows:
+            assert row["previous_hash"] == previous
+            previous = chain.entry_hash(
+                previous=row["previous_hash"],
+                tenant_id=logged.pk,
+                at=datetime.fromisoformat(row["at"]),
+                actor_label=row["actor"],
+                object_label=row["object"],
+                **{name: row[name] for name in same},
+            )
+            assert row["hash"] == previous
+        assert [row["number"] for row in rows] == [1, 2, 3, 4]
+    assert viewer.get("/t/acme/changes/export?format=xml").status_code == 404
+
+
+def test_the_page_of_an_altered_entry_says_so(viewer: Client, logged: Tenant) -> None:
+    assert b"was altered" not in viewer.get("/t/acme/changes/2/").content
+    behind_the_triggers("UPDATE audit_entry SET note = %s WHERE number = %s", "x", 2)
+    assert b"This entry was altered" in viewer.get("/t/acme/changes/2/").content
+
+
+def test_a_release_shows_the_nudges_around_it(viewer: Client, acme: Tenant) -> None:
+    now = timezone.now()
+    with scope(tenant=acme):
+        RecordedNudge.objects.bulk_create(
+            RecordedNudge(tenant=acme, code=code, source="live", at=now + timedelta(days=days))
+            for code, days in (("A", -8), ("A", -7), ("A", -1), ("A", 0), ("B", 6), ("B", 7))
+        )
+    publish(acme, make_rule(acme))
+    with scope(tenant=acme):
+        entry = Entry.objects.get(object_type="release")
+        found = around_entry(acme, entry)
+    assert found is not None
+    assert [(row.code, row.before, row.after) for row in found["effect_rows"]] == [("A", 2, 1), ("B", 0, 1)]
+    assert "Seven days before and after" in viewer.get(f"/t/acme/changes/{entry.number}/").content.decode()
