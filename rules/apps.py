@@ -14,6 +14,7 @@ class RulesConfig(AppConfig):
         from rules.kept_triggers import keep_counting_nudges
         from rules.queries.chat_narrowings import add_narrowings
         from rules.queries.nudge_texts import rule_nudges
+        from rules.queries.release_effects import add_extras
         from rules.services import ingesting, live_nudges
         from rules.services.segments import prompt_saved
         from rules.signals import gate_failed, release_published
@@ -28,4 +29,5 @@ class RulesConfig(AppConfig):
         request_finished.connect(webhook_events.tell_refusals, dispatch_uid="rules.tell_refusals")
         register("rules", rule_nudges)
         add_narrowings()
+        add_extras()
         post_migrate.connect(keep_counting_nudges, sender=self, dispatch_uid="rules.keep_counting_nudges")
