@@ -20,14 +20,14 @@ from rules.chunks import segments
 from rules.domain.manifest import Manifest
 from rules.domain.masks import Points
 from rules.domain.replaying import SegmentResult, replay_segment
-from rules.domain.results import chats_digest, merge_counts, sum_of_digests
+from rules.domain.results import merge_counts, sum_of_digests
 from rules.domain.rule_changes import rule_changes
-from rules.domain.settling import Outcome, Rule
-from rules.models import KnownPrompt, Replay, ReplayChunk, Segment
+from rules.domain.settling import Rule
+from rules.models import Replay, ReplayChunk, Segment
 from rules.queries import replays as queries
 from rules.queries.manifests import catalogue_digest
-from rules.queries.replay_findings import chats_in, strays_of
-from rules.queries.segments import Part
+from rules.queries.replay_findings import outcome_digest, strays_of
+from rules.queries.segments import Part, prompts_prefix
 
 log = structlog.get_logger(__name__)
 
@@ -119,7 +119,10 @@ def _segment_of(chunk: ReplayChunk, manifest: Manifest) -> Segment:
     """The chunk's segment; chats that had none when the replay was started get one now, once."""
     if chunk.segment_id is not None:
         return Segment.objects.defer("scalars", "people").get(pk=chunk.segment_id)
-    draft = segments.SegmentDraft(catalogue_digest(manifest.catalogue), prompts_number(manifest))
+    prompts = prompts_prefix(manifest.known_prompts)
+    if prompts is None:
+        raise LookupError("the known prompts of the manifest are not this tenant's")
+    draft = segments.SegmentDraft(catalogue_digest(manifest.catalogue), prompts)
     versions = json.loads(chunk.chats)
     for version, record, walked in segments.walks_of(versions, manifest.catalogue, draft.prompts):
         draft.add(version, record, walked)
@@ -134,15 +137,6 @@ def _segment_of(chunk: ReplayChunk, manifest: Manifest) -> Segment:
     segment = row.segment
     assert segment is not None, "versions that were just read are stored"
     return segment
-
-
-def prompts_number(manifest: Manifest) -> int:
-    """The highest known prompt of the manifest. Raises LookupError when the tenant's prompts are no longer alike."""
-    known = list(KnownPrompt.objects.order_by("pk").values_list("pk", "text_hash", "code"))
-    number = max((pk for pk, text_hash, _code in known if text_hash in manifest.known_prompts), default=0)
-    if {h: code for pk, h, code in known if pk <= number} != manifest.known_prompts:
-        raise LookupError("the known prompts are not those of the manifest")
-    return number
 
 
 def _find_bits(
@@ -174,16 +168,6 @@ def _add_changes(
             counts["rules"][code] |= {"newly": change.newly, "gone": change.gone}
         elif change.gone:
             counts["gone"][code] = change.gone
-
-
-def outcome_digest(points: Points, outcome: Outcome, contents: bytes, kept: Any) -> str:
-    """Names what was decided in each chat of the scope, whatever segment it lies in."""
-    starts = points.columns.chat_starts.tolist()
-    decided = outcome.astype("<u2").tobytes()
-    return chats_digest(
-        (contents[32 * chat : 32 * chat + 32], decided[2 * starts[chat] : 2 * starts[chat + 1]])
-        for chat in chats_in(points, kept)
-    )
 
 
 # --- writing

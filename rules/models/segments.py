@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import ClassVar
 
 from django.db import models
@@ -17,7 +18,8 @@ class Segment(TenantModel):
     Its texts lie in media storage under their hash. `catalogue` and `walker_version` name what the points were derived
     with; `prompts` is the highest `KnownPrompt` that was looked for. `people` holds hashes of what people wrote, by
     which a new prompt finds the chats it concerns; `contents` the content hashes of the chat versions, 32 bytes each.
-    `strays` is JSON: recorded nudges without a point right before them, as [chat, message, turn, code]. `retired_at` is set when nothing but results names the segment.
+    `strays` is JSON: recorded nudges without a point right before them, as [chat, message, turn, code].
+    `retired_at` is set when nothing but results names the segment.
     """
 
     point_count = models.PositiveIntegerField()
@@ -59,6 +61,13 @@ class SegmentChat(TenantModel):
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["segment", "number"], name="segment_chat_once")]
+
+    def turn(self, place: int) -> int:
+        """The number, in the chat, of its `place`-th turn that has points; both count from 0."""
+        if not self.gaps:
+            return place
+        found: int = json.loads(self.gaps)[place]
+        return found
 
     def __str__(self) -> str:
         return f"{self.segment_id}/{self.number}"

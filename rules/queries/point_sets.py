@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -393,10 +392,7 @@ def chats_at(view: Points, segment: int, offsets: Sequence[int]) -> dict[int, Se
 def turn_of(view: Points, chat: SegmentChat, offset: int) -> int:
     """The number of the point's turn in its chat, from 0."""
     turns = view.columns.field("turn")
-    place = int(turns[offset]) - int(turns[chat.first_point])
-    if not chat.gaps:
-        return place
-    return int(json.loads(chat.gaps)[place])
+    return chat.turn(int(turns[offset]) - int(turns[chat.first_point]))
 
 
 def recorded_at(view: Points, offset: int) -> str | None:

@@ -11,28 +11,42 @@ from typing import Any
 import numpy as np
 
 from rules import kept_columns
+from rules.domain.columns import segment_digest
 from rules.domain.comparing import NOWHERE, translation
 from rules.domain.masks import Points
 from rules.domain.replaying import unpack_outcome
-from rules.domain.results import Finding, Status
+from rules.domain.results import Finding, Status, chats_digest, merge_counts, sum_of_digests
 from rules.domain.settling import NONE, Outcome, Places, Rule
+from rules.domain.turns import Defaults
 from rules.domain.walk import status_of
 from rules.models import Replay, ReplayChunk, Segment, SegmentChat
-from rules.queries.point_sets import recorded_at, turn_of
 from rules.queries.replays import compared, manifest
 from rules.queries.segments import Part
 
 _STRAY = "s"
+_AT_ONCE = 512
 
 
 @dataclass
 class _Chunk:
-    """A chunk that is done, with its points."""
+    """A chunk that is done, with its points once somebody needs them."""
 
     row: ReplayChunk
-    points: Points
+    defaults: Defaults
     rules: list[Rule]
     others: list[Rule] | None
+
+    @cached_property
+    def segment(self) -> Segment:
+        assert self.row.segment is not None, "a chunk that is done has its segment"
+        return self.row.segment
+
+    @cached_property
+    def points(self) -> Points:
+        kept = None if self.row.scope is None else bytes(self.row.scope)
+        part = Part(self.segment.pk, self.segment.digest, kept, 0, 0)
+        [points] = kept_columns.views_of(self.row.tenant, [part], self.defaults)
+        return points
 
     @cached_property
     def outcome(self) -> Outcome:
@@ -65,11 +79,7 @@ def _chunks(replay: Replay, first: int = 0) -> Iterator[_Chunk]:
     rows = ReplayChunk.objects.filter(replay=replay, status="done", number__gte=first, segment__isnull=False)
     rows = rows.select_related("segment", "tenant").defer("segment__scalars", "segment__people")
     for row in rows.order_by("number").iterator(chunk_size=4):
-        segment = row.segment
-        assert segment is not None
-        part = Part(segment.pk, segment.digest, None if row.scope is None else bytes(row.scope), 0, 0)
-        [points] = kept_columns.views_of(row.tenant, [part], frozen.defaults)
-        yield _Chunk(row, points, rules, others)
+        yield _Chunk(row, frozen.defaults, rules, others)
 
 
 def findings(replay: Replay, *, code: str, status: str, after: str) -> Iterator[tuple[str, Finding]]:
@@ -82,8 +92,8 @@ def findings(replay: Replay, *, code: str, status: str, after: str) -> Iterator[
             seen = int(offset) if resumed and offset.isdigit() else -1
             if not (resumed and offset.startswith(_STRAY)):
                 places = _places(chunk, code, status)
-                for place in places[np.searchsorted(places, seen, side="right") :].tolist():
-                    yield f"{number}-{place}", _finding(chunk, place)
+                for place, finding in _findings_at(chunk, places[np.searchsorted(places, seen, side="right") :]):
+                    yield f"{number}-{place}", finding
             if status in ("", "recorded_only"):
                 seen_strays = int(offset[1:]) if resumed and offset[1:].isdigit() and offset[:1] == _STRAY else -1
                 yield from _strays(chunk, code, seen_strays)
@@ -149,30 +159,49 @@ def _compared_codes(chunk: _Chunk) -> Any:
     return codes[np.where(other == NONE, len(codes) - 1, other)]
 
 
-def _finding(chunk: _Chunk, place: int) -> Finding:
+def _findings_at(chunk: _Chunk, places: Places) -> Iterator[tuple[int, Finding]]:
+    """The findings at these points, read from the columns a few hundred at a time."""
     columns = chunk.points.columns
-    chat = chunk.chats[int(columns.field("chat")[place])]
-    fired = int(chunk.outcome[place])
-    code = None if fired == NONE else chunk.rules[fired].code
-    recorded = recorded_at(chunk.points, place)
-    other = None if chunk.compared is None else int(chunk.compared[place])
-    return Finding(
-        version=chat.version_id,
-        message=int(columns.field("message")[place]),
-        stage="round" if columns.field("is_round")[place] else "final",
-        turn=turn_of(chunk.points, chat, place),
-        code=code,
-        recorded=recorded,
-        status=status_of(code, recorded),
-        compared=None if other is None or other == NONE else (chunk.others or [])[other].code,
-    )
+    codes = [rule.code for rule in chunk.rules]
+    others = [rule.code for rule in chunk.others or ()]
+    turns = columns.field("turn")
+    for at in range(0, len(places), _AT_ONCE):
+        part = places[at : at + _AT_ONCE]
+        fired, following = chunk.outcome[part].tolist(), columns.field("next_nudge")[part].tolist()
+        compared_with = [NONE] * len(part) if chunk.compared is None else chunk.compared[part].tolist()
+        rows = zip(
+            part.tolist(),
+            columns.field("chat")[part].tolist(),
+            columns.field("message")[part].tolist(),
+            columns.field("is_round")[part].tolist(),
+            turns[part].tolist(),
+            fired,
+            following,
+            compared_with,
+            strict=True,
+        )
+        for place, number, message, is_round, turn, rule, nudge, other in rows:
+            chat = chunk.chats[number]
+            code = None if rule == NONE else codes[rule]
+            recorded = columns.codes[nudge - 1] if nudge else None
+            yield (
+                place,
+                Finding(
+                    chat.version_id,
+                    message,
+                    "round" if is_round else "final",
+                    chat.turn(turn - int(turns[chat.first_point])),
+                    code,
+                    recorded,
+                    status_of(code, recorded),
+                    None if other == NONE else others[other],
+                ),
+            )
 
 
 def _strays(chunk: _Chunk, code: str, seen: int) -> Iterator[tuple[str, Finding]]:
-    segment = chunk.row.segment
-    assert segment is not None
     kept = None if chunk.row.scope is None else bytes(chunk.row.scope)
-    for at, (chat, message, turn, recorded) in enumerate(strays_of(segment, kept)):
+    for at, (chat, message, turn, recorded) in enumerate(strays_of(chunk.segment, kept)):
         if at <= seen or (code and recorded != code):
             continue
         status: Status = "recorded_only"
@@ -187,6 +216,63 @@ def strays_of(segment: Segment, kept: bytes | None) -> list[tuple[int, int, int,
         for chat, message, turn, code in json.loads(segment.strays)
         if kept is None or kept[chat >> 3] & 128 >> (chat & 7)
     ]
+
+
+# --- is it what was written?
+
+
+def members(replay: Replay) -> list[str]:
+    """The content hashes of the chats that were replayed, sorted; only of chunks that are done."""
+    found: list[str] = []
+    for chunk in _chunks(replay):
+        contents = bytes(chunk.segment.contents)
+        found += [contents[32 * chat : 32 * chat + 32].hex() for chat in chats_in(chunk.points, chunk.row.scope)]
+    return sorted(found)
+
+
+def flaws(replay: Replay) -> list[str]:
+    """What in the stored result contradicts the rest of it; empty when nothing does.
+
+    Outcomes are compared with their digests, counts with outcomes, columns with theirs, and chats with the hashes
+    that the columns name; so a row that was altered afterwards is found, wherever it lies.
+    """
+    found = []
+    digests, parts = [], []
+    for chunk in _chunks(replay):
+        number, segment = chunk.row.number, chunk.segment
+        contents = bytes(segment.contents)
+        if segment_digest(bytes(segment.scalars), segment.text_hash) != segment.digest:
+            found.append(f"chunk {number}: the columns of segment {segment.pk} are not what was written")
+        held = SegmentChat.objects.filter(segment=segment).order_by("number")
+        hashes = [bytes.fromhex(text) for text in held.values_list("version__content_hash", flat=True)]
+        if len(hashes) == segment.chat_count and b"".join(hashes) != contents:
+            found.append(f"chunk {number}: chats are not those that segment {segment.pk} was made from")
+        if outcome_digest(chunk.points, chunk.outcome, contents, chunk.row.scope) != chunk.row.result_hash:
+            found.append(f"chunk {number}: the outcome is not what was written")
+        counts = json.loads(chunk.row.counts)
+        for at, rule in enumerate(chunk.rules):
+            if int(np.count_nonzero(chunk.outcome == at)) != counts["rules"][rule.code]["fires"]:
+                found.append(f"chunk {number}: the firings of {rule.code} are not those of the outcome")
+        digests.append(chunk.row.result_hash)
+        parts.append(counts)
+    if replay.status == Replay.Status.DONE:
+        if sum_of_digests(digests) != replay.result_digest:
+            found.append("the digest of the result is not that of its chunks")
+        if json.loads(replay.counts) != merge_counts(parts):
+            found.append("the counts are not the sum of the chunks")
+    if manifest(replay).digest() != replay.name_digest:
+        found.append("the manifest is not what the replay was started with")
+    return found
+
+
+def outcome_digest(points: Points, outcome: Outcome, contents: bytes, kept: Any) -> str:
+    """Names what was decided in each chat of the scope, whatever segment it lies in."""
+    starts = points.columns.chat_starts.tolist()
+    decided = outcome.astype("<u2").tobytes()
+    return chats_digest(
+        (contents[32 * chat : 32 * chat + 32], decided[2 * starts[chat] : 2 * starts[chat + 1]])
+        for chat in chats_in(points, kept)
+    )
 
 
 # --- two replays
@@ -227,13 +313,45 @@ def changes(left: Replay, right: Replay) -> tuple[dict[str, tuple[int, int]], in
     return found, shared
 
 
+def changed_points(
+    left: Replay, right: Replay, *, code: str, after: str
+) -> Iterator[tuple[str, int, int, str, int, str | None, str | None]]:
+    """Points at which the two decide otherwise: key, version, message, stage, turn, left and right rule."""
+    rules_left = kept_columns.engine_rules(manifest(left).rules)
+    known = dict(_decided(left))
+    chunk_number, _dash, offset = after.partition("-")
+    first = int(chunk_number) if chunk_number.isdigit() else 0
+    for chunk in _chunks(right, first):
+        columns = chunk.points.columns
+        starts = columns.chat_starts
+        contents = bytes(chunk.segment.contents)
+        old = np.full(columns.points, NONE, dtype=np.uint16)
+        lined_up = np.zeros(columns.points, dtype=np.bool_)
+        for chat in chats_in(chunk.points, chunk.row.scope):
+            start, end = int(starts[chat]), int(starts[chat + 1])
+            before = known.get(contents[32 * chat : 32 * chat + 32])
+            if before is not None and len(before) == end - start:
+                old[start:end] = before
+                lined_up[start:end] = True
+        table = translation(rules_left, chunk.rules)
+        places = np.flatnonzero(lined_up & (table[old] != chunk.outcome))
+        if chunk.row.number == first and offset.isdigit():
+            places = places[np.searchsorted(places, int(offset), side="right") :]
+        for place, finding in _findings_at(chunk, places):
+            before_rule = int(old[place])
+            was = None if before_rule == NONE else rules_left[before_rule].code
+            if code and code not in (was, finding.code):
+                continue
+            key = f"{chunk.row.number}-{place}"
+            yield key, finding.version, finding.message, finding.stage, finding.turn, was, finding.code
+
+
 def _decided(replay: Replay) -> Iterator[tuple[bytes, Any]]:
     """What was decided at the points of each chat, by what the chat holds."""
     for chunk in _chunks(replay):
         columns = chunk.points.columns
         starts = columns.chat_starts
-        assert chunk.row.segment is not None
-        contents = bytes(chunk.row.segment.contents)
+        contents = bytes(chunk.segment.contents)
         for chat in chats_in(chunk.points, chunk.row.scope):
             start, end = int(starts[chat]), int(starts[chat + 1])
             yield contents[32 * chat : 32 * chat + 32], chunk.outcome[start:end]

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import F, QuerySet, Sum
+from django.db.models import QuerySet
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -18,6 +18,7 @@ from rules.domain.manifest import Manifest
 from rules.domain.results import COUNTS, Finding, merge_counts
 from rules.domain.rule_set import RuleSpec, rule_set_digest
 from rules.models import Replay, ReplayChunk
+from rules.queries.manifests import catalogue_digest
 from rules.queries.segments import Scope, kept_view
 
 PAGE = 50
@@ -187,6 +188,39 @@ def finding_page(
     return page, shown[-1][0] if len(rows) > PAGE else None
 
 
+def failed_chunks(replay: Replay) -> list[ReplayChunk]:
+    """Chunks that failed for good, with their errors; the first few."""
+    failed = ReplayChunk.objects.filter(replay=replay, status="failed").order_by("number")
+    return list(failed.only("number", "error", "replay")[:20])
+
+
+def finished() -> list[Replay]:
+    """Replays that can be compared, the baseline first."""
+    done = Replay.objects.filter(status=Replay.Status.DONE).defer("manifest", "counts", "compared_with")
+    return list(done.order_by("-baseline", "-id")[:100])
+
+
+def others_to_compare(replay: Replay) -> list[Replay]:
+    return [other for other in finished() if other.pk != replay.pk]
+
+
+def input_facts(replay: Replay) -> dict[str, Any]:
+    """What it depended on, by short digests and versions."""
+    found = manifest(replay)
+    return {
+        "rules": rule_set_digest(found.rules)[:12],
+        "catalogue": catalogue_digest(found.catalogue)[:12],
+        "own_tools": len(found.catalogue),
+        "corpus": found.corpus[:12],
+        "defaults": found.defaults,
+        "engine": found.engine,
+        "walker": found.walker,
+        "helpers": found.helpers,
+        "name": replay.name_digest[:12],
+        "result": replay.result_digest[:12],
+    }
+
+
 # --- two replays
 
 
@@ -209,6 +243,10 @@ class ComparedRule:
     newly: int | None = None
     gone: int | None = None
 
+    @property
+    def numbers(self) -> tuple[int | None, ...]:
+        return self.left, self.right, self.newly, self.gone
+
 
 @dataclass(frozen=True)
 class Comparison:
@@ -221,6 +259,45 @@ class Comparison:
     shared_chats: int
     rules: list[ComparedRule] = field(default_factory=list)
     same_result: bool = False
+
+    @property
+    def lined_up(self) -> bool:
+        return bool(self.shared_chats)
+
+
+@dataclass(frozen=True)
+class ChangedPoint:
+    """A point of both replays at which they decide otherwise: the rules that fire, None for none."""
+
+    key: str
+    version: ChatVersion
+    message: int
+    stage: str
+    turn: int
+    left: str | None
+    right: str | None
+
+
+def changed_points(
+    left: Replay, right: Replay, *, code: str = "", after: str = ""
+) -> tuple[list[ChangedPoint], str | None]:
+    """A page of the points at which they differ, in the order of the right one; `code` narrows to one rule."""
+    from rules.queries import replay_findings  # numeric libraries, on first use
+
+    rows = []
+    for row in replay_findings.changed_points(left, right, code=code, after=after):
+        rows.append(row)
+        if len(rows) > PAGE:
+            break
+    wanted = {version for _key, version, *_rest in rows[:PAGE]}
+    found = ChatVersion.objects.filter(pk__in=wanted).select_related("chat").defer("content")
+    versions = {version.pk: version for version in found}
+    page = [
+        ChangedPoint(key, versions[version], message, stage, turn, old, new)
+        for key, version, message, stage, turn, old, new in rows[:PAGE]
+        if version in versions
+    ]
+    return page, rows[PAGE - 1][0] if len(rows) > PAGE else None
 
 
 def input_differences(left: Replay, right: Replay) -> list[Difference]:
@@ -266,10 +343,10 @@ def _shown(value: object) -> str:
 def comparison(left: Replay, right: Replay, *, anyway: bool = False) -> Comparison:
     """The two replays, rule by rule. Different corpora are lined up, over what they share, only with `anyway`."""
     differences = input_differences(left, right)
-    same_corpus = all(d.what != "corpus" for d in differences)
+    same_corpus = manifest(left).corpus == manifest(right).corpus
     counts_a, counts_b = counts(left)["rules"], counts(right)["rules"]
     changes: dict[str, tuple[int, int]] = {}
-    shared = left.chats_total if same_corpus else 0
+    shared = 0
     if same_corpus or anyway:
         from rules.queries import replay_findings
 
@@ -285,9 +362,3 @@ def comparison(left: Replay, right: Replay, *, anyway: bool = False) -> Comparis
 
 def _fires(counts_of: dict[str, dict[str, int]], code: str) -> int | None:
     return counts_of[code]["fires"] if code in counts_of else None
-
-
-def recount(replay: Replay) -> int:
-    """Points of its chunks that are done, for whoever doubts the sum in the replay's row."""
-    done = ReplayChunk.objects.filter(replay=replay, status="done").aggregate(n=Sum(F("points")))
-    return done["n"] or 0

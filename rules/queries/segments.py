@@ -159,6 +159,13 @@ def newest_prompt() -> int:
     return KnownPrompt.objects.aggregate(top=Max("pk"))["top"] or 0
 
 
+def prompts_prefix(prompts: dict[str, str]) -> int | None:
+    """The highest of the tenant's known prompts in a set that holds all prompts up to it; None for any other set."""
+    known = list(KnownPrompt.objects.order_by("pk").values_list("pk", "text_hash", "code"))
+    number = max((pk for pk, text_hash, _code in known if text_hash in prompts), default=0)
+    return number if {h: code for pk, h, code in known if pk <= number} == prompts else None
+
+
 def outdated_chats(segments: Sequence[Segment], prompts: dict[str, str] | None = None) -> dict[int, frozenset[int]]:
     """For each segment the numbers of the chats that other prompts would walk differently.
 

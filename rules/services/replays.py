@@ -16,11 +16,12 @@ from eleanor_site.problems import Refused
 from eleanor_site.sending import send_on_commit
 from eleanor_site.tenants.models import Tenant, User
 from rules.domain.manifest import Manifest
-from rules.domain.rule_set import BrokenRule, RuleSpec, compile_rule, rule_set_digest
+from rules.domain.rule_set import BrokenRule, RuleSpec, compile_rule
+from rules.domain.turns import NO_DEFAULTS, Defaults
 from rules.models import Replay, ReplayChunk
 from rules.queries.manifests import BATCH, manifest_of
 from rules.queries.replays import Compared
-from rules.queries.segments import ALL, Scope, parts_of
+from rules.queries.segments import ALL, Scope, parts_of, prompts_prefix
 from rules.tasks import run_chunk
 
 __all__ = ["Compared", "Scope", "make_baseline", "resume_replay", "start_again", "start_replay", "stop_replay"]
@@ -40,13 +41,14 @@ def start_replay(
     scope: Scope = ALL,
     rules: Sequence[RuleSpec],
     compared: Compared | None = None,
+    defaults: Defaults = NO_DEFAULTS,
     title: str = "",
     send: bool = True,
 ) -> Replay:
     """Freeze everything that the result depends on, and queue one task a chunk.
 
-    `compared` is a rule set over the same points, for which newly and gone are counted. `send=False` is for a caller
-    that does the work itself.
+    `compared` is a rule set over the same points, for which newly and gone are counted. `defaults` stand before the
+    tenant's for chats that say nothing. `send=False` is for a caller that does the work itself.
     Refused when there is no chat in the scope, no rule in the set, or an expression has an error.
     """
     if not rules:
@@ -55,6 +57,7 @@ def start_replay(
     if not versions:
         raise Refused(_("There are no chats in this scope. Import some first."))
     manifest = manifest_of(tenant, rules, versions)
+    manifest = manifest.model_copy(update={"defaults": defaults.before(manifest.defaults)})
     return _start(tenant, by, scope.as_json(), manifest, versions, compared, title, send)
 
 
@@ -90,6 +93,8 @@ def _start(
                 _("The expression of %(code)s has an error. Mend it first.") % {"code": broken.code}
             ) from None
     view, missing = parts_of(versions, manifest.catalogue, manifest.known_prompts)
+    if missing and prompts_prefix(manifest.known_prompts) is None:
+        raise Refused(_("Other prompts are known here, and some of these chats hold them."))
     replay = Replay.objects.create(
         tenant=tenant,
         title=title[:200],
@@ -142,13 +147,6 @@ def _derived(versions: Sequence[int]) -> Iterator[tuple[list[int], int]]:
         points += sizes.get(pk, 0)
     if portion:
         yield portion, points
-
-
-def live_comparison(rules: Sequence[RuleSpec], live: Sequence[RuleSpec], number: int) -> Compared | None:
-    """The live release as the set to compare with; None when there is none, or when it decides alike."""
-    if not live or rule_set_digest(rules) == rule_set_digest(live):
-        return None
-    return Compared(_("release %(n)s") % {"n": number}, list(live))
 
 
 @transaction.atomic

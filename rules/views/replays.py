@@ -1,37 +1,41 @@
-"""Replays: start one, watch it, read its report."""
+"""Replays: start one, watch it, read its report, compare two, take it elsewhere."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from chats.models import Chat, ImportJob
 from eleanor_site import limits
 from eleanor_site.access import author, viewer
 from eleanor_site.errors import too_many
+from eleanor_site.exports import csv_lines, json_lines
 from eleanor_site.health import broker_answers
 from eleanor_site.problems import Refused
-from eleanor_site.web import Request, page, wants_part
+from eleanor_site.web import Request, page, posted, wants_part
 from rules.domain.results import STATUSES
 from rules.models import Replay
+from rules.queries import replay_exports as exports
 from rules.queries import replays as queries
-from rules.queries.rules import live_number, rule_set
+from rules.replay_form import ReplayForm
 from rules.services import replays as services
 
 RUNNING = (Replay.Status.QUEUED, Replay.Status.RUNNING)
+FILTERS = (*STATUSES, "newly", "gone")
 
 
 @viewer
 @require_safe
 def replay_list(request: Request) -> HttpResponse:
     after = request.GET.get("after", "")
-    found = queries.replays()
-    if after.isdigit():
+    found = queries.replays().defer("manifest", "counts", "compared_with")
+    if after.isdigit() and len(after) < 18:
         found = found.filter(pk__lt=int(after))
     rows = list(found[: queries.PAGE + 1])
     next_after = rows[queries.PAGE - 1].pk if len(rows) > queries.PAGE else None
@@ -42,13 +46,9 @@ def replay_list(request: Request) -> HttpResponse:
 @author
 @require_http_methods(["GET", "HEAD", "POST"])
 def new_replay(request: Request) -> HttpResponse:
-    """Choose chats and rules, and start."""
-    jobs = ImportJob.objects.filter(status="done").order_by("-id")[:50]
-    chosen = (request.POST if request.method == "POST" else request.GET).get("import", "")
-    job = ImportJob.objects.filter(pk=chosen).first() if chosen.isdigit() and len(chosen) < 18 else None
-    drafts = request.POST.get("rules") == "drafts"
-    problem = ""
-    if request.method == "POST":
+    """Choose chats and rules, see what it would take, and start."""
+    form = ReplayForm(request.tenant, posted(request), initial=_initial(request))
+    if request.method == "POST" and form.is_valid():
         wait = limits.take(limits.REPLAYS, request.tenant.slug)
         if wait:
             return too_many(request, wait)
@@ -56,23 +56,27 @@ def new_replay(request: Request) -> HttpResponse:
             replay = services.start_replay(
                 tenant=request.tenant,
                 by=request.user,
-                scope=services.Scope("import", job.pk) if job else services.Scope(),
-                rules=rule_set(request.tenant, drafts=drafts),
-                title=request.POST.get("title", "").strip(),
+                scope=form.chosen_scope(),
+                rules=form.chosen_rules(),
+                compared=form.chosen_comparison(),
+                defaults=form.chosen_defaults(),
+                title=form.cleaned_data["title"].strip(),
             )
             return redirect("rules:replay", request.tenant.slug, replay.pk)
         except Refused as refused:
-            problem = str(refused)
-    context = {
-        "jobs": jobs,
-        "job": job,
-        "problem": problem,
-        "chat_count": Chat.objects.count(),
-        "live": live_number(),
-        "live_rules": rule_set(request.tenant, drafts=False),
-        "draft_rules": rule_set(request.tenant, drafts=True),
-    }
-    return page(request, "rules/new_replay.html", context, status=422 if problem else 200)
+            form.add_error(None, str(refused))
+    context = {"form": form, "estimate": queries.estimate(request.tenant, form.chosen_scope())}
+    status = 422 if request.method == "POST" else 200
+    return page(request, "rules/new_replay.html", context, part="estimate", status=status)
+
+
+def _initial(request: Request) -> dict[str, str]:
+    """What an address may choose: `?scope=search:3`, `?import=7`, `?rules=drafts` or `?drafts=1`."""
+    given = request.GET
+    scope = given.get("scope", "")
+    if not scope and given.get("import", ""):
+        scope = f"import:{given['import']}"
+    return {"scope": scope, "rules": "drafts" if given.get("drafts") else given.get("rules", "")}
 
 
 @viewer
@@ -81,29 +85,82 @@ def replay_page(request: Request, replay: int) -> HttpResponse:
     """Progress and the report. HTMX polls the same address, and asks it for more findings."""
     found = _replay(replay)
     running = found.status in RUNNING
-    rows, other_codes = queries.rule_rows(found)
     code, status = request.GET.get("rule", ""), request.GET.get("status", "")
-    items, next_after = queries.finding_page(
-        found, code=code, status=status if status in STATUSES else "", after=request.GET.get("after", "")
-    )
-    context = {
-        "replay": found,
-        "running": running,
-        "progress": queries.progress(found),
-        "rows": rows,
-        "other_codes": other_codes,
-        "items": items,
-        "next_after": next_after,
-        "code": code,
-        "status": status,
-        "statuses": STATUSES,
-        "scope": json.loads(found.scope),
-        "broker_missing": found.status == Replay.Status.QUEUED and not broker_answers(),
-    }
+    status = status if status in FILTERS else ""
+    context: dict[str, Any] = {"replay": found, "running": running, "code": code, "status": status}
     part = "items" if "after" in request.GET else "progress"
+    if part == "items" or not wants_part(request):
+        items, next_after = queries.finding_page(found, code=code, status=status, after=request.GET.get("after", ""))
+        context |= {"items": items, "next_after": next_after}
+    if part == "progress" or not wants_part(request):
+        rows, other_codes = queries.rule_rows(found)
+        context |= {
+            "progress": queries.progress(found),
+            "rows": rows,
+            "other_codes": other_codes,
+            "gone_rules": queries.gone_rules(found),
+            "compared": queries.compared(found),
+            "failed": queries.failed_chunks(found),
+            "broker_missing": found.status == Replay.Status.QUEUED and not broker_answers(),
+        }
+    if not wants_part(request):
+        context |= {
+            "statuses": FILTERS if found.compared_with else STATUSES,
+            "scope": json.loads(found.scope),
+            "same": queries.same_inputs(found),
+            "others": queries.others_to_compare(found),
+            "facts": queries.input_facts(found),
+        }
     answer = page(request, "rules/replay.html", context, part=part)
     if wants_part(request) and part == "progress" and not running:
         answer.status_code = 286
+    return answer
+
+
+@viewer
+@require_safe
+def compare_replays(request: Request) -> HttpResponse:
+    """`?a=&b=`: inputs that differ first, then each rule, then the points. `anyway=1` lines up unequal corpora."""
+    a, b = _named(request, "a"), _named(request, "b")
+    anyway = request.GET.get("anyway") == "1"
+    context: dict[str, Any] = {"a": a, "b": b, "choices": queries.finished(), "anyway": anyway}
+    if a is not None and b is not None:
+        found = queries.comparison(a, b, anyway=anyway)
+        context["found"] = found
+        code = request.GET.get("rule", "")
+        if found.lined_up:
+            rows, next_after = queries.changed_points(a, b, code=code, after=request.GET.get("after", ""))
+            context |= {"rows": rows, "next_after": next_after, "code": code}
+    return page(request, "rules/compare.html", context, part="rows" if "after" in request.GET else None)
+
+
+@viewer
+@require_safe
+def export_replay(request: Request, replay: int) -> HttpResponseBase:
+    """`?as=csv` or `?as=jsonl`, with the filters of the page; streamed, with a trailer."""
+    found = _replay(replay)
+    code, status = request.GET.get("rule", ""), request.GET.get("status", "")
+    rows = exports.rows(request.tenant, found, code=code, status=status if status in FILTERS else "")
+    kind = "jsonl" if request.GET.get("as") == "jsonl" else "csv"
+    lines: Iterator[bytes] = (
+        json_lines(row.as_json() for row in rows)
+        if kind == "jsonl"
+        else csv_lines(exports.HEADER, (row.as_cells() for row in rows))
+    )
+    answer = StreamingHttpResponse(
+        lines, content_type="application/x-ndjson" if kind == "jsonl" else "text/csv; charset=utf-8"
+    )
+    answer["Content-Disposition"] = f'attachment; filename="replay-{found.pk}.{kind}"'
+    return answer
+
+
+@viewer
+@require_safe
+def replay_manifest(request: Request, replay: int) -> HttpResponse:
+    """All that is needed to run it again, here or elsewhere: `manage.py replay MANIFEST --tenant SLUG`."""
+    found = _replay(replay)
+    answer = JsonResponse(exports.manifest_document(found), json_dumps_params={"ensure_ascii": False, "indent": 1})
+    answer["Content-Disposition"] = f'attachment; filename="replay-{found.pk}.manifest.json"'
     return answer
 
 
@@ -122,8 +179,25 @@ def resume_replay(request: Request, replay: int) -> HttpResponse:
     return redirect("rules:replay", request.tenant.slug, replay)
 
 
+@author
+@require_POST
+def set_baseline(request: Request, replay: int) -> HttpResponse:
+    services.make_baseline(tenant=request.tenant, replay=_replay(replay), by=request.user, on="off" not in request.POST)
+    return redirect("rules:replay", request.tenant.slug, replay)
+
+
 def _replay(pk: int) -> Replay:
     replay = Replay.objects.select_related("by").filter(pk=pk).first()
     if replay is None:
         raise Http404
     return replay
+
+
+def _named(request: Request, name: str) -> Replay | None:
+    """The replay that a parameter names; 404 for one that isn't there."""
+    given = request.GET.get(name, "")
+    if not given:
+        return None
+    if not given.isascii() or not given.isdigit() or len(given) > 17:
+        raise Http404
+    return _replay(int(given))

@@ -74,13 +74,13 @@ def reference(tenant: Tenant, specs: Sequence[RuleSpec]) -> dict[Place, tuple[st
     """By point: the rule that fires and what each rule of the stage comes to, from the walk of each stored chat."""
     manifest: Manifest = manifest_of(tenant, specs, [])
     rules = compile_rules(specs)
-    found = {}
+    found: dict[Place, tuple[str | None, dict[str, str]]] = {}
     for chat in Chat.objects.all():
         version = ChatVersion.objects.get(chat=chat, number=chat.version_count)
         walked = walk(record_of(version), manifest.tool_catalogue(), manifest.prompts())
         for d in replay(walked, rules, manifest.defaults):
             place = (version.pk, d.point.message, d.point.stage)
-            found[place] = (d.fired, {r.code: r.outcome for r in d.rules})
+            found[place] = (d.fired, {r.code: str(r.outcome) for r in d.rules})
     return found
 
 
