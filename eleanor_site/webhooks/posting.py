@@ -20,6 +20,8 @@ Trouble = Literal["", "address", "private", "connection", "certificate", "timeou
 
 SECONDS: Final = 10.0
 _READ_AT_MOST: Final = 64 * 1024
+# What networks without IPv4 write for an address of it (RFC 6052).
+_TRANSLATED: Final = ipaddress.IPv6Network("64:ff9b::/96")
 _PORTS: Final = {"https": 443, "http": 80}
 
 
@@ -122,6 +124,8 @@ def _is_public(address: str) -> bool:
     parsed = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(parsed, ipaddress.IPv6Address):
         inner = parsed.ipv4_mapped or parsed.sixtofour or (parsed.teredo[1] if parsed.teredo else None)
+        if parsed in _TRANSLATED:
+            inner = ipaddress.IPv4Address(int(parsed) & 0xFFFFFFFF)
         if inner is not None and not inner.is_global:
             return False
     return parsed.is_global and not parsed.is_multicast

@@ -14,6 +14,8 @@ from django_scopes import scope
 
 from eleanor_site.checks import marked_views
 from eleanor_site.tenants.models import Membership, Role, Tenant, User
+from eleanor_site.tenants.services import make_api_key
+from eleanor_site.webhooks.services import add_webhook, send_test
 from rules.services.proposals import add_to_open
 from tests.conftest import client_of
 from tests.factories import (
@@ -29,7 +31,10 @@ from tests.factories import (
 
 Ids = dict[str, dict[str, Any]]
 ROLES = [role.value for role in Role]
-PUBLIC = {"healthz", "readyz", "help/", "account/sign-in", "account/sign-out", "account/language", "account/theme"}
+PUBLIC = {
+    *("healthz", "readyz", "metrics", "help/"),
+    *("account/sign-in", "account/sign-out", "account/language", "account/theme"),
+}
 
 
 @dataclass(frozen=True)
@@ -51,6 +56,12 @@ ROUTES = [
     Route("settings/general", "admin", None, {"name": "Acme"}, 422),
     Route("settings/members", "admin", None, {"email": "nobody@example.org", "role": "viewer"}, 422),
     Route("settings/members/<member>", "admin", None, {"role": "viewer"}, ids=("member",)),
+    Route("settings/keys/", "admin", 200, {}, 422),
+    Route("settings/keys/<key>/revoke", "admin", None, {}, ids=("key",)),
+    Route("settings/webhooks/", "admin", 200, {}, 422),
+    Route("settings/webhooks/<webhook>/", "admin", 200, {}, 422, ids=("webhook",)),
+    Route("settings/webhooks/<webhook>/action", "admin", None, {}, ids=("webhook",)),
+    Route("settings/webhooks/deliveries/<delivery>/again", "admin", None, {}, ids=("delivery",)),
     Route("changes/", "viewer"),
     Route("changes/<change>/", "viewer", ids=("change",)),
     Route("chats/", "viewer"),
@@ -144,7 +155,14 @@ def _furnish(tenant: Tenant, code: str, releases: int) -> dict[str, Any]:
     assert member is not None
     with scope(tenant=tenant):
         wrapper = make_wrapper(tenant, f"{tenant.slug}-wrapper")
+        by = some_author(tenant)
+        key, _text = make_api_key(tenant=tenant, by=by, name="key", scopes=["rules:read"])
+        webhook = add_webhook(tenant=tenant, by=by, url="http://127.0.0.1:1/", events=["release.published"])
+        delivery = send_test(tenant=tenant, webhook=webhook, by=by)
         return {
+            "key": key.pk,
+            "webhook": webhook.pk,
+            "delivery": delivery.pk,
             "wrapper": wrapper.slug,
             "wrapper_version": 1,
             "chat": chat.pk,
