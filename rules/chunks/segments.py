@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -36,7 +37,7 @@ from rules.domain.turns import WALKER_VERSION, Walk, walk
 from rules.models import KnownPrompt, ReplayChunk, Segment, SegmentAtom, SegmentChat
 from rules.queries.manifests import BATCH, catalogue_digest, catalogue_entries
 from rules.queries.rules import live_entries
-from rules.queries.segments import newest_prompt, outdated_chats, segments_of, uncovered_versions
+from rules.queries.segments import newest_prompt, outdated_chats, packed_bits, segments_of, uncovered_versions
 
 log = structlog.get_logger(__name__)
 
@@ -67,6 +68,8 @@ class SegmentDraft:
         self._strays: list[tuple[int, int, int, str]] = []
         self._builder = SegmentBuilder()
         self._people = HumanTexts()
+        self._calls: Counter[str] = Counter()
+        self._users: dict[str, list[int]] = {}
         self._text = 0
 
     def add(self, version: ChatVersion, record: ChatRecord, walked: Walk) -> None:
@@ -78,6 +81,10 @@ class SegmentDraft:
         self._text += sum(len(point.final_text) for point in points)
         self._builder.add(walked)
         self._people.add(record)
+        calls = Counter(call.name for details in record.details for call in details.tool_calls)
+        self._calls.update(calls)
+        for name in {*calls, *(tool.name for tool in record.tools or ())}:
+            self._users.setdefault(name, []).append(number)
 
     def has_room(self, walked: Walk) -> bool:
         """Whether the chat still fits; a chat that is too large for any segment has one of its own."""
@@ -99,6 +106,13 @@ class SegmentDraft:
             people=self._people.build(),
             contents=b"".join(bytes.fromhex(content_hash) for _pk, content_hash in self.versions),
             strays=json.dumps(self._strays, ensure_ascii=False),
+            tools=json.dumps(
+                {
+                    name: [self._calls[name], packed_bits(numbers, built.chats).hex()]
+                    for name, numbers in sorted(self._users.items())
+                },
+                ensure_ascii=False,
+            ),
             text_hash=built.texts_hash,
             text_size=len(built.texts),
             digest=built.digest,

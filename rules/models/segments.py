@@ -18,7 +18,8 @@ class Segment(TenantModel):
     Its texts lie in media storage under their hash. `catalogue` and `walker_version` name what the points were derived
     with; `prompts` is the highest `KnownPrompt` that was looked for. `people` holds hashes of what people wrote, by
     which a new prompt finds the chats it concerns; `contents` the content hashes of the chat versions, 32 bytes each.
-    `strays` is JSON: recorded nudges without a point right before them, as [chat, message, turn, code].
+    `strays` is JSON: recorded nudges without a point right before them, as [chat, message, turn, code]. `tools` is
+    JSON: for each name of a tool that is offered or called how often it is called, and the chats, a bit each, in hex.
     `retired_at` is set when nothing but results names the segment.
     """
 
@@ -31,6 +32,7 @@ class Segment(TenantModel):
     people = models.BinaryField(default=bytes)
     contents = models.BinaryField(default=bytes)
     strays = models.TextField(default="[]")
+    tools = models.TextField(default="{}")
     text_hash = models.CharField(max_length=64)
     text_size = models.PositiveBigIntegerField(default=0)
     digest = models.CharField(max_length=64)
