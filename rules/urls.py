@@ -50,6 +50,7 @@ urlpatterns = [
     path("releases/<int:number>/", releases.release_page, name="release"),
     path("releases/<int:number>/roll-back", releases.roll_back, name="roll_back"),
     path("tools/", tools.tool_page, name="tools"),
+    path("tools/try", tools.try_tool, name="try_tool"),
     path("tools/save", tools.save_tool, name="save_tool"),
     path("replays/", replays.replay_list, name="replays"),
     path("replays/new", replays.new_replay, name="new_replay"),

@@ -1,4 +1,4 @@
-"""Changing the tenant's own tool catalogue."""
+"""Changing the tenant's own tool catalogue. Points hang on it, so columns are made anew after each change."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from django.db import transaction
 from eleanor_site.audit.services import record
 from eleanor_site.tenants.models import Tenant, User
 from rules.models import ToolEntry
+from rules.services.segments import prepare_segments
 
 
 @transaction.atomic
@@ -17,6 +18,16 @@ def add_entry(*, tenant: Tenant, values: dict[str, Any], by: User) -> ToolEntry:
     before = _patterns()
     entry = ToolEntry.objects.create(tenant=tenant, position=len(before) + 1, **values)
     _record(tenant, by, "tools.add", entry, before)
+    return entry
+
+
+@transaction.atomic
+def change_entry(*, tenant: Tenant, entry: ToolEntry, values: dict[str, Any], by: User) -> ToolEntry:
+    """Other content at the same place."""
+    before = _patterns()
+    ToolEntry.objects.filter(pk=entry.pk).update(**values)
+    entry.refresh_from_db()
+    _record(tenant, by, "tools.change", entry, before)
     return entry
 
 
@@ -45,7 +56,17 @@ def _renumber(rows: list[ToolEntry]) -> None:
 
 
 def _patterns() -> list[str]:
-    return [f"{e.pattern} {e.kind}" for e in ToolEntry.objects.order_by("position")]
+    """The catalogue as the change log shows it."""
+    return [_line(entry) for entry in ToolEntry.objects.order_by("position")]
+
+
+def _line(entry: ToolEntry) -> str:
+    parts = [f"{entry.pattern} {entry.kind}"]
+    if entry.argument:
+        parts.append(f"{entry.argument} ~ {entry.argument_pattern}")
+    parts += ["repeatable"] if entry.repeatable else []
+    parts += [f"{name}: {value}" for name in ("success", "failure") if (value := getattr(entry, f"{name}_pattern"))]
+    return " · ".join(parts)
 
 
 def _record(tenant: Tenant, by: User, action: str, entry: ToolEntry, before: list[str]) -> None:
@@ -59,3 +80,4 @@ def _record(tenant: Tenant, by: User, action: str, entry: ToolEntry, before: lis
         before=before,
         after=_patterns(),
     )
+    prepare_segments(tenant)

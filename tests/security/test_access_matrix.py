@@ -99,6 +99,7 @@ ROUTES = [
     Route("releases/<number>/", "viewer", ids=("number",)),
     Route("releases/<number>/roll-back", "publisher", None, {}, ids=("number",)),
     Route("tools/", "viewer"),
+    Route("tools/try", "author", query={"pattern": "x*", "kind": "read"}),
     Route("tools/save", "author", None, {}, 422),
     Route("replays/", "viewer"),
     Route("replays/new", "author", 200, {}, 302),
