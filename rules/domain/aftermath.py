@@ -58,6 +58,10 @@ class Aftermath:
                 setattr(self, name, getattr(self, name) + value)
 
     @property
+    def per_hundred_turns(self) -> float | None:
+        return 100 * self.fires / self.turns if self.turns else None
+
+    @property
     def blind_fields(self) -> list[tuple[str, int]]:
         """The unknown fields with their chats, the most frequent first."""
         return sorted(self.blind_chats.items(), key=lambda item: (-item[1], item[0]))

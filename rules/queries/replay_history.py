@@ -231,9 +231,14 @@ def _with_verdicts(rows: list[FindingRow]) -> list[FindingRow]:
 
 @dataclass(frozen=True)
 class AftermathReport:
-    """What came after a replay's firings, for each rule and model. `looked_at` of `chats` chats, spread evenly."""
+    """What came after a replay's firings. `looked_at` of `chats` chats, spread evenly.
 
-    rows: Sequence[tuple[str, str, Aftermath]]
+    `by_stage` has for each stage rows of rule, model and counts, without those that never fired; `blind` the rules
+    that can't see in some chat, over all models.
+    """
+
+    by_stage: Sequence[tuple[str, Sequence[tuple[str, str, Aftermath]]]]
+    blind: Sequence[tuple[str, Aftermath]]
     looked_at: int
     chats: int
 
@@ -267,8 +272,14 @@ def _aftermath(tenant: int, replay_id: int, digest: str, model: str, language: s
             found = aftermath(walked, decisions, reads, inputs.defaults)
             by_model.setdefault(version.chat.model, []).append(found)
     totals = {name: merged(parts) for name, parts in by_model.items()}
-    rows = [(spec.code, name, totals[name][spec.code]) for spec in inputs.rules for name in sorted(totals)]
-    return AftermathReport(rows, len(sample), len(ids))
+    by_stage = []
+    for stage in ("final", "round"):
+        codes = [spec.code for spec in inputs.rules if spec.stage == stage]
+        rows = [(code, name, totals[name][code]) for code in codes for name in sorted(totals)]
+        by_stage.append((stage, [row for row in rows if row[2].fires]))
+    everything = merged(totals.values())
+    blind = [(code, counts) for code, counts in everything.items() if counts.blind]
+    return AftermathReport([(stage, rows) for stage, rows in by_stage if rows], blind, len(sample), len(ids))
 
 
 def _versions_with(replay: Replay, model: str, language: str) -> list[int]:

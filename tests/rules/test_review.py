@@ -228,3 +228,17 @@ def test_a_queue_outlives_its_chats(reviewer: Client, acme: Tenant, queue: Revie
         items[0].chat.delete()
         assert Verdict.objects.get().value == "right"
     assert b"The chat of this item is gone" in reviewer.get(f"{URL}?queue={queue.pk}&item=1").content
+
+
+def test_points_and_queues_of_another_tenant_are_unknown(
+    people: dict[str, User], acme: Tenant, queue: ReviewQueue
+) -> None:
+    given = typed(items_of(acme, queue)[0], "right")
+    client = client_of(people["stranger"])
+    for path, form in (("judge", given), ("undo", {"queue": queue.pk}), ("new", {"kind": "search"})):
+        assert client.post(f"{URL}{path}", form).status_code == 404
+    here = "/t/elsewhere/review/"
+    assert client.post(f"{here}judge", given).status_code == 404
+    assert client.get(f"{here}?queue={queue.pk}").status_code == client.get(f"{here}?queue=98765").status_code == 404
+    with scope(tenant=acme):
+        assert not Verdict.objects.exists()

@@ -12,6 +12,9 @@ from django.db import transaction
 from django.test import Client
 from django_scopes import scope
 
+from chats.models import Chat
+from chats.services.corpora import freeze
+from chats.services.searches import save_search
 from eleanor_site.checks import marked_views
 from eleanor_site.tenants.models import Membership, Role, Tenant, User
 from eleanor_site.tenants.services import make_api_key
@@ -64,7 +67,16 @@ ROUTES = [
     Route("settings/webhooks/deliveries/<delivery>/again", "admin", None, {}, ids=("delivery",)),
     Route("changes/", "viewer"),
     Route("changes/<change>/", "viewer", ids=("change",)),
+    Route("changes/export", "viewer"),
     Route("chats/", "viewer"),
+    Route("chats/export", "viewer"),
+    Route("chats/searches/", "viewer"),
+    Route("chats/searches/save", "author", None, {}, 422),
+    Route("chats/searches/<search>/delete", "author", None, {}, ids=("search",)),
+    Route("chats/corpora/", "viewer"),
+    Route("chats/corpora/freeze", "author", 200, {}, 422),
+    Route("chats/corpora/<corpus>/", "viewer", ids=("corpus",)),
+    Route("chats/corpora/<corpus>/export", "viewer", ids=("corpus",)),
     Route("chats/import", "author", 200, {}, 422),
     Route("chats/import/<job>/", "viewer", ids=("job",)),
     Route("chats/import/<job>/retry", "author", None, {}, ids=("job",)),
@@ -111,6 +123,13 @@ ROUTES = [
     Route("replays/<replay>/stop", "author", None, {}, ids=("replay",)),
     Route("replays/<replay>/resume", "author", None, {}, ids=("replay",)),
     Route("nudges/", "viewer"),
+    Route("nudges/rules", "viewer"),
+    Route("nudges/export", "viewer"),
+    Route("review/", "viewer"),
+    Route("review/new", "reviewer", None, {}, 422),
+    # Which point is judged, and in which queue, stands in the form; without them there is nothing.
+    Route("review/judge", "reviewer", None, {}, 404),
+    Route("review/undo", "reviewer", None, {}),
     Route("wrappers/", "viewer"),
     Route("wrappers/new", "author", 200, {}, 422),
     Route("wrappers/which", "viewer", 200, {}, 200),
@@ -160,7 +179,11 @@ def _furnish(tenant: Tenant, code: str, releases: int) -> dict[str, Any]:
         key, _text = make_api_key(tenant=tenant, by=by, name="key", scopes=["rules:read"])
         webhook = add_webhook(tenant=tenant, by=by, url="http://127.0.0.1:1/", events=["release.published"])
         delivery = send_test(tenant=tenant, webhook=webhook, by=by)
+        search = save_search(tenant=tenant, by=by, name="search", query="q=x")
+        corpus = freeze(tenant=tenant, by=by, name="corpus", chats=Chat.objects.all())
         return {
+            "search": search.pk,
+            "corpus": corpus.pk,
             "key": key.pk,
             "webhook": webhook.pk,
             "delivery": delivery.pk,
