@@ -53,6 +53,10 @@ class ReplayForm(forms.Form):
     def _choices(self, name: str, choices: list[tuple[str, str]]) -> None:
         self.fields[name].choices = choices  # type: ignore[attr-defined]
 
+    @property
+    def choices_of_rules(self) -> list[forms.BoundField]:
+        return [self["rules"], self["compare"]]
+
     def chosen_scope(self) -> Scope:
         """The scope that is picked, or named by the address; all chats for one that isn't there."""
         given = self.data.get("scope") if self.is_bound else self.initial.get("scope")

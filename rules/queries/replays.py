@@ -17,6 +17,7 @@ from eleanor_site.tenants.models import Tenant
 from rules.domain.manifest import Manifest
 from rules.domain.results import COUNTS, Finding, merge_counts
 from rules.domain.rule_set import RuleSpec, rule_set_digest
+from rules.domain.turns import Defaults
 from rules.models import Replay, ReplayChunk
 from rules.queries.manifests import catalogue_digest
 from rules.queries.segments import Scope, kept_view
@@ -333,10 +334,12 @@ def _versions(codes: Sequence[str], specs: dict[str, RuleSpec]) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, str):
         return value[:12]
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return ", ".join(value)
     if isinstance(value, list):
         return str(len(value))
+    if isinstance(value, Defaults):
+        return " · ".join(f"{name}={getattr(value, name)}" for name in Defaults.__dataclass_fields__)
     return str(value)
 
 

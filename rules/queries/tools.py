@@ -184,8 +184,8 @@ def tool_effect(tenant: Tenant, after: Sequence[CatalogueEntry], seconds: float 
             RuleEffect(spec.code, round(fires_before[spec.code] * scale), round(fires_after[spec.code] * scale))
             for spec in specs
         ]
-        points = [round(number * scale) for number in trial.points]
-        return ToolEffect(trial.names, len(trial.versions), trial.at, *points, rules, view.missing)
+        had, has, changed = (round(number * scale) for number in trial.points)
+        return ToolEffect(trial.names, len(trial.versions), trial.at, had, has, changed, rules, view.missing)
 
 
 def _changed_names(tenant: Tenant, old: ToolCatalogue, new: ToolCatalogue) -> list[str]:

@@ -101,7 +101,7 @@ def test_an_estimate_goes_on_until_it_is_exact(in_acme: Tenant, monkeypatch: pyt
     import_text(in_acme, random_lines(42, 30))
     monkeypatch.setattr(queries, "_READ_AT_ONCE", 3)
     clock = iter(range(10_000))
-    monkeypatch.setattr(queries.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr("rules.queries.tools.time.monotonic", lambda: float(next(clock)))
     change = [entry("write_file", "read")]
     seen = [tool_effect(in_acme, change, seconds=1.5).seen]
     while seen[-1] < (found := tool_effect(in_acme, change, seconds=1.5)).concerned and not found.exact:
@@ -138,8 +138,8 @@ def test_the_pages(author: Client, viewer: Client, acme: Tenant) -> None:
         assert [e.pattern for e in catalogue_entries()] == ["write_*"]
         assert Entry.objects.filter(action="tools.change").count() == 1
     for action in ("up", "down", "remove"):
-        assert author.get(base + "try", {"entry": row.pk, action: "1"}).status_code == 200
-    assert author.get(base + "try", {"entry": 10**9, "remove": "1"}).status_code == 404
+        assert author.get(base + "try", {"entry": str(row.pk), action: "1"}).status_code == 200
+    assert author.get(base + "try", {"entry": str(10**9), "remove": "1"}).status_code == 404
     author.post(base + "save", {"entry": row.pk, "remove": "1"})
     with scope(tenant=acme):
         assert not ToolEntry.objects.exists()
@@ -165,7 +165,7 @@ def test_wrong_entries_keep_what_was_typed(author: Client, acme: Tenant, wrong: 
 def test_an_entry_of_another_tenant_is_unknown(author: Client, acme: Tenant, elsewhere: Tenant) -> None:
     with scope(tenant=elsewhere):
         foreign = add_entry(tenant=elsewhere, values={"pattern": "x", "kind": "read"}, by=some_author(elsewhere))
-    assert author.get("/t/acme/tools/try", {"entry": foreign.pk, "remove": "1"}).status_code == 404
+    assert author.get("/t/acme/tools/try", {"entry": str(foreign.pk), "remove": "1"}).status_code == 404
     assert author.post("/t/acme/tools/save", {"entry": foreign.pk, "remove": "1"}).status_code == 422
     with scope(tenant=elsewhere):
         assert ToolEntry.objects.filter(pk=foreign.pk).exists()
