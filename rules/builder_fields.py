@@ -85,6 +85,12 @@ class Row:
     value: str = ""
 
     @property
+    def takes_value(self) -> bool:
+        """Whether something is typed in this row; the phrase functions look for no words of one's own."""
+        function = next((choice.value for choice in self.operators if choice.chosen), "")
+        return self.kind in ("compare", "in", "text") or (self.kind == "call" and function not in PHRASE_FUNCTIONS)
+
+    @property
     def name(self) -> str:
         """What the names of its fields begin with."""
         return f"b.{self.path}" if self.path else "b"

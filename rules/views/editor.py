@@ -189,7 +189,7 @@ def _page(
         context["set_query"] = f"{query}&" if query else ""
         if named.isdigit() and len(named) < 10 and int(named) not in (revision, 0):
             context["named_revision"] = int(named)
-    part = "builder" if request.htmx and request.POST.get("build") else None
+    part = "builder" if request.htmx and ("build" in request.POST or "rebuild" in request.POST) else None
     return page(request, "rules/editor.html", context, part=part, status=status)
 
 
@@ -225,7 +225,8 @@ def _rewritten(request: Request) -> str | None:
     source = given.get("expression", "").replace("\r\n", "\n")
     if "repair" in given:
         return _repaired(source, given.get("stage", "final"), given["repair"])
-    action = given.get("build", "")
+    # A changed control of the builder says `rebuild`; so do its buttons, beside what they do.
+    action = given.get("build") or given.get("rebuild", "")
     if not action:
         return None
     if action == "read":

@@ -6,7 +6,7 @@ typing come by POST of what is typed, everything else by GET of a saved state.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlencode
 
@@ -16,7 +16,8 @@ from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chats.queries.previews import preview
+from chats.domain.shown_prompt import Run
+from chats.queries.previews import Preview, preview
 from chats.queries.wrappers import DEFAULT_BUILT_IN, choice, choice_labels
 from eleanor_site.access import author, viewer
 from eleanor_site.web import Request, page
@@ -34,6 +35,8 @@ from rules.services.effects import prepare
 
 SETS = ("newly", "gone", "same", "fires", "near", "shadowed", "capped")
 PARTS = ("set", "rows", "why", "preview", "chart")
+PROMPT_END = 1_500
+"""How much of a prompt is shown before the nudge, in characters."""
 TRIED_CODE = "/"
 """Stands for a rule that has no code yet: no real code holds a slash."""
 
@@ -56,7 +59,7 @@ class Asked:
     def query(self, **changes: Any) -> str:
         """The query string of this state; what is at its default doesn't appear."""
         values = {
-            "draft": self.state.revision if self.state and not self.state.version else "",
+            "draft": (self.state.revision or "") if self.state and not self.state.version else "",
             "version": self.state.version or "" if self.state else "",
             "corpus": "" if self.scope.kind == "all" else self.scope,
             "set": self.set_name,
@@ -210,7 +213,8 @@ def _note(answer: effects.EffectAnswer) -> str:
 
 def _warnings(request: Request, asked: Asked, specs: list[RuleSpec]) -> list[dict[str, Any]]:
     found = effects.corpus_warnings(request.tenant, specs, asked.code, scope=asked.scope)
-    return [{"start": d.start, "end": d.end, "message": sentence(d)} for d in found]
+    source = asked.content.expression
+    return [{"start": d.start, "end": d.end, "message": sentence(d), "clause": source[d.start : d.end]} for d in found]
 
 
 # --- sets
@@ -319,9 +323,22 @@ def _preview(request: Request, asked: Asked, specs: list[RuleSpec], story: Point
     return context | {
         "story": story,
         "nudge": prompt,
-        "shown": preview(story.record, chosen.recipe, upto, prompt or None),
+        "shown": _end_of(preview(story.record, chosen.recipe, upto, prompt or None)),
         "side_by_side": urlencode({"m": chosen.key, "chat": story.chat.pk, "nudge": asked.code}),
     }
+
+
+def _end_of(whole: Preview) -> Preview:
+    """The last part of a prompt: the nudge, and what a reader needs to see where it stands."""
+    left = PROMPT_END
+    kept: list[Run] = []
+    for run in reversed(whole.runs):
+        if left <= 0:
+            break
+        kept.append(run if run.added else replace(run, text=run.text[-left:]))
+        left -= 0 if run.added else len(run.text)
+    shown = sum(len(run.text) for run in kept)
+    return replace(whole, runs=kept[::-1], cut=whole.cut + sum(len(run.text) for run in whole.runs) - shown)
 
 
 def _chart(request: Request, asked: Asked, specs: list[RuleSpec]) -> dict[str, Any] | None:

@@ -59,6 +59,10 @@
     area.value = built;
     area.dispatchEvent(new Event("input", { bubbles: true }));
   });
+  // What was pressed may be gone with its row; then the builder's last control is the nearest.
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (event.detail.target === builder && document.activeElement === document.body) one("#b-add")?.focus({ preventScroll: true });
+  });
   one("#builder-fold")?.addEventListener("toggle", readIntoBuilder);
 
   /* The numbers of the headline open their sets here. */
