@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 from django.http import Http404, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.formats import date_format
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
@@ -207,7 +208,7 @@ def _note(answer: effects.EffectAnswer) -> str:
         how = _("estimate")
     else:
         how = _("estimate, fires between %(low)s and %(high)s") % {"low": effect.low, "high": effect.high}
-    when = [corpus.as_of.date().isoformat()] if corpus.as_of else []
+    when = [date_format(corpus.as_of, "SHORT_DATE_FORMAT")] if corpus.as_of else []
     return " · ".join([how, corpus.name, *when, _("%(n)s ms") % {"n": round(answer.ms)}])
 
 
@@ -372,7 +373,7 @@ def _chart(request: Request, asked: Asked, specs: list[RuleSpec]) -> dict[str, A
         "max": top,
         "days": [
             {
-                "label": day.date.isoformat(),
+                "label": date_format(day.date, "SHORT_DATE_FORMAT"),
                 "total": day.fires,
                 "segments": [{"series": 1, "start": 0, "value": day.fires, "label": asked.code}] if day.fires else [],
             }
