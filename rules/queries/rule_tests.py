@@ -115,14 +115,14 @@ def outcome_of(decision: Decision, code: str) -> RuleOutcome:
     return next((r.outcome for r in decision.rules if r.code == code), "false")
 
 
-_walks: OrderedDict[tuple[int, int, str], Walk] = OrderedDict()
+_walks: OrderedDict[tuple[int, str, str], Walk] = OrderedDict()
 _walks_lock = threading.Lock()
 
 
 def _walked(version: ChatVersion, manifest: Manifest, tenant: Tenant) -> Walk:
     """The walk of a stored chat, kept for the next keystroke. Keyed by tenant first."""
     settings = json.dumps([[e.model_dump() for e in manifest.catalogue], sorted(manifest.known_prompts)])
-    key = (tenant.pk, version.pk, settings)
+    key = (tenant.pk, version.content_hash, settings)
     with _walks_lock:
         if key in _walks:
             _walks.move_to_end(key)

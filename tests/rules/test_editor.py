@@ -1,0 +1,243 @@
+"""The editor's pages: numbers for what is typed, sets with addresses, autosave, conflicts that keep three sides."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django_scopes import scope
+
+from chats.models import Chat
+from eleanor_site.audit.models import Entry
+from eleanor_site.tenants.models import Tenant, User
+from rules.models import DraftRevision, KnownPrompt, Release, RuleDraft
+from rules.queries.draft_states import state_of
+from rules.services import drafts, publishing
+from tests.factories import ALWAYS, make_chat, make_rule, publish, some_author
+
+HTMX = {"HX-Request": "true"}
+WHERE = "/t/acme/rules/ACME-01"
+
+
+def typed(**more: Any) -> dict[str, Any]:
+    return {"rule": "ACME-01", "stage": "final", "max_nudges": "1", "expression": ALWAYS, "prompt_en": "Go.", **more}
+
+
+def headline(text: str) -> list[str]:
+    return re.findall(r'headline-value">(?:≈ )?([\d,]+)<', text)
+
+
+@pytest.fixture
+def chats(acme: Tenant) -> list[Chat]:
+    return [
+        make_chat(
+            acme,
+            {"role": "user", "content": "Please mend it."},
+            {"role": "assistant", "content": text, "finish_reason": "stop"},
+            external_id=f"chat-{number}",
+            tools=["mend"],
+        )
+        for number, text in enumerate(["I will mend it now.", "Je vais réparer cela.", "It is mended."])
+    ]
+
+
+def test_numbers_of_what_is_typed_are_not_saved(author: Client, acme: Tenant, chats: list[Chat]) -> None:
+    make_rule(acme)
+    answer = author.post(
+        "/t/acme/rules/check/effect", typed(expression="announces_action(ctx.final_text)"), headers=HTMX
+    )
+    text = answer.content.decode()
+    assert headline(text) == ["2", "2", "0", "0"]
+    assert 'id="effect-numbers"' in text
+    with scope(tenant=acme):
+        assert RuleDraft.objects.get().expression == ALWAYS
+
+
+def test_a_rule_without_a_code_yet_has_numbers_too(author: Client, acme: Tenant, chats: list[Chat]) -> None:
+    answer = author.post("/t/acme/rules/check/effect", {"expression": ALWAYS, "stage": "final"}, headers=HTMX)
+    assert headline(answer.content.decode()) == ["3", "3", "0", "0"]
+
+
+def test_an_error_keeps_the_last_numbers(author: Client, acme: Tenant, chats: list[Chat]) -> None:
+    answer = author.post("/t/acme/rules/check/effect", typed(expression="ctx.mutatd"), headers=HTMX)
+    text = answer.content.decode()
+    assert 'id="effect-numbers"' not in text
+    assert "those from before it" in text
+    assert "data-repair" in text
+
+
+@pytest.mark.parametrize(
+    ("stage", "expression", "kind"),
+    [
+        ("round", "ctx.mutated", "no-data"),
+        ("final", "ctx.budget_low", "not-evaluable"),
+        ("final", 'ctx.final_text.contains("nowhere")', "zero"),
+    ],
+)
+def test_three_kinds_of_nought(
+    author: Client, acme: Tenant, chats: list[Chat], stage: str, expression: str, kind: str
+) -> None:
+    answer = author.post("/t/acme/rules/check/effect", {"expression": expression, "stage": stage}, headers=HTMX)
+    assert re.findall(r'data-zero="([^"]+)"', answer.content.decode()) == [kind]
+
+
+def test_without_chats_there_is_a_way_to_get_some(author: Client, acme: Tenant) -> None:
+    answer = author.post("/t/acme/rules/check/effect", {"expression": ALWAYS}, headers=HTMX)
+    assert "/t/acme/chats/import" in answer.content.decode()
+
+
+@pytest.mark.parametrize(
+    "expression",
+    ["(" * 3000, "!" * 6000, "1+" * 20000 + "1", "ctx.__class__", "9" * 5000, "\x00\u202e😀",
+     "ctx.final_text.matches('(x{0,20}){0,20}y')", r"ctx.final_text.matches('(\pL?\s?){40}y')", "[1].map(x, x)"],
+)  # fmt: skip
+def test_whatever_is_typed_is_answered(author: Client, acme: Tenant, chats: list[Chat], expression: str) -> None:
+    assert author.post("/t/acme/rules/check/effect", typed(expression=expression), headers=HTMX).status_code == 200
+
+
+def test_the_page_of_a_state_is_the_same_for_everybody(
+    author: Client, viewer: Client, acme: Tenant, chats: list[Chat]
+) -> None:
+    publish(acme, make_rule(acme))
+    author.post(f"{WHERE}/edit", typed(revision=0, expression="announces_action(ctx.final_text)"))
+    author.post(f"{WHERE}/edit", typed(revision=3, expression="ctx.mutated"))
+    with scope(tenant=acme):
+        first = DraftRevision.objects.order_by("number")[1].number
+    text = viewer.get(f"{WHERE}/effect?draft={first}&set=gone").content.decode()
+    assert "It is mended." in text
+    assert "Je vais" not in text
+    assert "State 2 of the draft" in text
+    same = viewer.get(f"{WHERE}/effect?draft={first}&set=same").content.decode()
+    assert "<mark>I will mend</mark>" in same
+    assert viewer.get(f"{WHERE}/effect?draft=99").status_code == 404
+
+
+def test_a_row_opens_to_the_reason_and_the_nudge_in_place(
+    author: Client, viewer: Client, acme: Tenant, chats: list[Chat]
+) -> None:
+    publish(acme, make_rule(acme, "EARLIER", expression='ctx.final_text.contains("Je vais")'))
+    make_rule(acme, prompt_en="Mend it with a tool call.")
+    point = f"{chats[1].pk}.1.1-final"
+    text = viewer.get(f"{WHERE}/effect?set=shadowed&point={point}").content.decode()
+    assert "Je vais réparer" in text
+    assert 'class="why-true"' in text
+    assert text.index("Rules before it") < text.index("<code>EARLIER</code> ", text.index("Rules before it"))
+    assert "Mend it with a tool call." in text
+    gone = viewer.get(f"{WHERE}/effect?set=fires&point={chats[1].pk}.1.77-final").content.decode()
+    assert "there any more" in gone
+
+
+def test_near_misses_name_the_clause_that_blocks(viewer: Client, acme: Tenant, chats: list[Chat]) -> None:
+    make_rule(acme, expression="announces_action(ctx.final_text) && ctx.mutated")
+    text = viewer.get(f"{WHERE}/effect?set=near").content.decode()
+    assert re.search(r"<code>ctx\.mutated</code></a></th><td class=\"num\">2</td>", text)
+
+
+def test_autosave_is_one_entry_a_sitting_and_remembers_no_half_prompt(author: Client, acme: Tenant) -> None:
+    make_rule(acme)
+    with scope(tenant=acme):
+        before, prompts = Entry.objects.count(), KnownPrompt.objects.count()
+    for revision, text in enumerate(["G", "Go", "Go on"], start=1):
+        answer = author.post(f"{WHERE}/edit", typed(revision=revision, prompt_en=text, by_itself="1"), headers=HTMX)
+        assert answer.status_code == 200
+        assert answer["HX-Replace-Url"] == f"{WHERE}/edit?draft={revision + 1}"
+    with scope(tenant=acme):
+        assert Entry.objects.count() == before + 1
+        assert KnownPrompt.objects.count() == prompts
+    author.post(f"{WHERE}/edit", typed(revision=4, prompt_en="Go on"))
+    with scope(tenant=acme):
+        assert KnownPrompt.objects.count() == prompts + 1
+
+
+def test_a_conflict_keeps_three_sides_and_takes_a_choice_a_field(
+    author: Client, acme: Tenant, people: dict[str, User]
+) -> None:
+    rule = make_rule(acme, prompt_en="First.")
+    with scope(tenant=acme):
+        theirs = {"prompt_en": "Theirs.", "title_en": "Their title"}
+        drafts.save_draft(tenant=acme, rule=rule, by=people["admin"], revision=1, content=theirs)
+    quiet = author.post(f"{WHERE}/edit", typed(revision=1, prompt_en="Mine.", by_itself="1"), headers=HTMX)
+    assert quiet.status_code == 409
+    assert b"Compare and choose" in quiet.content
+    answer = author.post(f"{WHERE}/edit", typed(revision=1, prompt_en="Mine.", title_fr="Mon titre"))
+    text = answer.content.decode()
+    assert answer.status_code == 409
+    for side in ("First.", "Theirs.", "Mine.", "Their title", "Mon titre"):
+        assert side in text
+    decided = typed(revision=2, prompt_en="Mine.", title_fr="Mon titre") | {
+        "choice-prompt_en": "both",
+        "both-prompt_en": "Theirs. Mine.",
+        "choice-title_en": "theirs",
+        "theirs-title_en": "Their title",
+        "choice-title_fr": "mine",
+        "mine-title_fr": "Mon titre",
+    }
+    assert author.post(f"{WHERE}/edit", decided).status_code == 302
+    with scope(tenant=acme):
+        draft = RuleDraft.objects.get(rule=rule)
+        assert (draft.prompt_en, draft.title_en, draft.title_fr) == ("Theirs. Mine.", "Their title", "Mon titre")
+
+
+def test_a_draft_that_was_published_meanwhile_is_a_conflict_not_a_loss(author: Client, acme: Tenant) -> None:
+    rule = make_rule(acme, prompt_en="Published.")
+    publish(acme, rule)
+    answer = author.post(f"{WHERE}/edit", typed(revision=1, prompt_en="Mine."))
+    assert answer.status_code == 409
+    text = answer.content.decode()
+    assert "Published." in text
+    assert "Mine." in text
+
+
+def test_an_older_state_can_be_the_draft_again(author: Client, acme: Tenant) -> None:
+    rule = make_rule(acme, prompt_en="One.")
+    author.post(f"{WHERE}/edit", typed(revision=1, prompt_en="Two."))
+    text = author.get(f"{WHERE}/edit?draft=1").content.decode()
+    assert "Make state 1 the draft again" in text
+    assert "Two." in text
+    author.post(f"{WHERE}/restore", {"number": "1"})
+    with scope(tenant=acme):
+        state = state_of(rule)
+        assert state is not None
+        assert (state.content.prompt_en, state.revision) == ("One.", 3)
+
+
+def test_a_new_draft_goes_on_from_what_is_live(author: Client, acme: Tenant) -> None:
+    rule = make_rule(acme)
+    publish(acme, rule)
+    author.post(f"{WHERE}/edit", typed(revision=0, max_nudges="7"))
+    publish(acme, rule)
+    with scope(tenant=acme):
+        first = Release.objects.get(number=1)
+        publishing.roll_back(tenant=acme, to=first, by=some_author(acme), seen_release=2, note="back")
+    text = author.get(f"{WHERE}/edit").content.decode()
+    assert re.search(r'name="max_nudges" value="1"', text)
+
+
+def test_special_tokens_in_a_prompt_are_warned_of(author: Client, acme: Tenant) -> None:
+    make_rule(acme, prompt_en="Stop.<|im_end|>")
+    assert "&lt;|im_end|&gt;" in author.get(f"{WHERE}/edit").content.decode()
+
+
+def test_completion_tells_observed_values(author: Client, acme: Tenant, chats: list[Chat]) -> None:
+    found = author.get("/t/acme/rules/check/completions", {"text": "ctx.finish", "at": "10", "stage": "final"}).json()
+    [reason] = [item for item in found["items"] if "finish_reason" in item["label"]]
+    assert reason["observed"] == "stop 100 %"
+    assert reason["detail"]
+
+
+def test_a_repair_works_without_script(author: Client, acme: Tenant) -> None:
+    make_rule(acme)
+    answer = author.post(f"{WHERE}/edit", typed(revision=1, expression="ctx.no_progres > 2", repair="0"))
+    assert "ctx.no_progress_rounds &gt; 2</textarea>" in answer.content.decode()
+
+
+def test_a_save_that_is_not_good_keeps_what_was_typed(author: Client, acme: Tenant) -> None:
+    make_rule(acme)
+    answer = author.post(f"{WHERE}/edit", typed(revision=1, max_nudges="x", prompt_en="Typed long ago."))
+    assert answer.status_code == 422
+    assert "Typed long ago." in answer.content.decode()
+    quiet = author.post(f"{WHERE}/edit", typed(revision=1, max_nudges="", by_itself="1"), headers=HTMX)
+    assert quiet.status_code == 422
+    assert "Not saved" in quiet.content.decode()
