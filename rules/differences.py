@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.utils.translation import gettext_lazy as _
 
 from rules.models.rules import CONTENT_FIELDS, RuleContent
 
+_WORDS = re.compile(r"\w+|\s+|[^\w\s]")
 FIELD_LABELS: dict[str, str | Promise] = {
     "title_en": _("Title, English"),
     "title_fr": _("Title, French"),
@@ -59,10 +61,11 @@ def _rows(old: str, new: str) -> Iterator[dict[str, Any]]:
 
 
 def _parts(old: str, new: str, side: int) -> list[dict[str, Any]]:
-    """One of two lines in pieces, of which the changed ones are marked."""
+    """One of two lines in pieces, of which the changed ones are marked. Words are compared, not letters."""
+    before, after = _WORDS.findall(old), _WORDS.findall(new)
     parts = []
-    for tag, a, b, c, d in difflib.SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        text = old[a:b] if side == 0 else new[c:d]
+    for tag, a, b, c, d in difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        text = "".join(before[a:b] if side == 0 else after[c:d])
         if text:
             parts.append({"text": text, "changed": tag != "equal"})
     return parts

@@ -14,7 +14,7 @@ from rules.models import KnownPrompt, Release, ReleaseEntry, Rule, RuleDraft, Ru
 from rules.queries.codes import code_problem
 from rules.queries.rules import live_number, rule_rows, rule_set
 from rules.services import drafts, publishing
-from tests.factories import ALWAYS, make_rule, publish, some_author
+from tests.factories import ALWAYS, make_chat, make_rule, publish, some_author
 
 
 def codes(tenant: Tenant) -> list[str]:
@@ -166,3 +166,161 @@ def test_installing_the_catalogue_keeps_its_order(publisher: Client, acme: Tenan
     )
     with scope(tenant=acme):
         assert codes(acme) == ["EAI-GOV-01", "EAI-GOV-03"]
+
+
+def note(**more: object) -> dict[str, object]:
+    return {
+        "note": "It stops too early.",
+        "mode": "live",
+        "action": "now",
+        "seen_release": live_release_number(),
+        **more,
+    }
+
+
+def live_release_number() -> int:
+    with scope(tenant=Tenant.objects.get(slug="acme")):
+        return live_number()
+
+
+def test_the_publish_page_shows_words_and_behaviour(publisher: Client, acme: Tenant) -> None:
+    make_chat(acme)
+    publish(acme, make_rule(acme, "LATER"))
+    with scope(tenant=acme):
+        by = some_author(acme)
+        rule = make_rule(acme, "FIRST")
+        publish(acme, rule)
+        publishing.reorder(tenant=acme, order=[rule.pk], by=by, seen_release=live_number())
+        drafts.save_draft(
+            tenant=acme,
+            rule=rule,
+            by=by,
+            revision=0,
+            content={"expression": "ctx.tool_calls_total > 9", "prompt_en": "B."},
+        )
+    text = publisher.get("/t/acme/rules/FIRST/publish").content.decode()
+    assert "<code>LATER</code> <b>+1</b>" in text
+    assert "tool_calls_total" in text
+    assert 'id="gate-tests"' in text
+    answer = publisher.post("/t/acme/rules/FIRST/publish", note())
+    assert answer.status_code == 302
+    with scope(tenant=acme):
+        version = RuleVersion.objects.get(rule=rule, number=2)
+        assert (version.points, version.fires, version.note) == (1, 0, "It stops too early.")
+
+
+@pytest.mark.parametrize("given", ["", "  ", "x"])
+def test_a_note_is_asked_for_and_nothing_is_lost(publisher: Client, acme: Tenant, given: str) -> None:
+    make_rule(acme)
+    answer = publisher.post("/t/acme/rules/ACME-01/publish", note(note=given))
+    assert answer.status_code == 422
+    with scope(tenant=acme):
+        assert live_number() == 0
+
+
+def test_somebody_elses_release_in_between_is_shown_first(publisher: Client, acme: Tenant) -> None:
+    make_rule(acme)
+    publish(acme, make_rule(acme, "OTHER"))
+    answer = publisher.post("/t/acme/rules/ACME-01/publish", note(seen_release=0))
+    assert answer.status_code == 409
+    text = answer.content.decode()
+    assert "It stops too early." in text
+    assert 'name="seen_release" value="1"' in text
+    assert publisher.post("/t/acme/rules/ACME-01/publish", note()).status_code == 302
+
+
+def test_a_draft_of_another_version_than_the_live_one_is_a_three_way_conflict(publisher: Client, acme: Tenant) -> None:
+    rule = make_rule(acme, prompt_en="First.")
+    publish(acme, rule)
+    with scope(tenant=acme):
+        by = some_author(acme)
+        drafts.save_draft(tenant=acme, rule=rule, by=by, revision=0, content={"prompt_en": "Theirs."})
+        publish(acme, rule)
+        drafts.save_draft(tenant=acme, rule=rule, by=by, revision=0, content={"prompt_en": "Mine."})
+        first = RuleVersion.objects.get(rule=rule, number=1)
+        publishing.roll_back_rule(tenant=acme, rule=rule, to=first, by=by, seen_release=2, note="back")
+    answer = publisher.post("/t/acme/rules/ACME-01/publish", note())
+    assert answer.status_code == 409
+    text = answer.content.decode()
+    for side in ("First.", "Theirs.", "Mine."):
+        assert side in text
+    with scope(tenant=acme):
+        revision = RuleDraft.objects.get(rule=rule).revision
+    decided = {
+        "revision": revision, "based_on": 3, "stage": "final", "max_nudges": 1, "expression": ALWAYS,
+        "prompt_en": "Mine.", "choice-prompt_en": "mine", "mine-prompt_en": "Mine.",
+    }  # fmt: skip
+    answer = publisher.post("/t/acme/rules/ACME-01/edit", decided)
+    assert answer["Location"].endswith("/publish")
+    assert publisher.post("/t/acme/rules/ACME-01/publish", note()).status_code == 302
+    with scope(tenant=acme):
+        assert RuleVersion.objects.get(rule=rule, number=4).prompt_en == "Mine."
+
+
+def test_an_author_may_ask_and_collect_but_not_publish(author: Client, acme: Tenant) -> None:
+    make_rule(acme)
+    assert author.get("/t/acme/rules/ACME-01/publish").status_code == 200
+    assert author.post("/t/acme/rules/ACME-01/publish", note()).status_code == 403
+    answer = author.post("/t/acme/rules/ACME-01/publish", note(action="add"))
+    assert answer["Location"].endswith("/releases/open")
+    assert "ACME-01" in author.get("/t/acme/releases/open").content.decode()
+
+
+def test_a_request_for_approval_goes_its_way(
+    author: Client, publisher: Client, acme: Tenant, people: dict[str, User]
+) -> None:
+    acme.second_person = True
+    acme.save()
+    with scope(tenant=acme):
+        drafts.create_rule(
+            tenant=acme, by=people["author"], code="ACME-01", content={"expression": ALWAYS, "prompt_en": "Go."}
+        )
+    where = author.post("/t/acme/rules/ACME-01/publish", note(action="request"))["Location"]
+    assert author.post(f"{where}decide", {"action": "approve"}).status_code == 403
+    assert "Approve" in publisher.get(where).content.decode()
+    publisher.post(f"{where}decide", {"action": "approve", "note": "Fine."})
+    answer = publisher.post(f"{where}decide", {"action": "publish", "note": "Now.", "seen_release": "0"})
+    assert answer["Location"].endswith("/releases/1/")
+    again = publisher.post(f"{where}decide", {"action": "publish", "note": "Now.", "seen_release": "1"})
+    assert again.status_code == 409
+
+
+def test_versions_are_listed_compared_and_taken_back(publisher: Client, viewer: Client, acme: Tenant) -> None:
+    make_chat(acme)
+    rule = make_rule(acme)
+    publish(acme, rule)
+    with scope(tenant=acme):
+        drafts.save_draft(
+            tenant=acme, rule=rule, by=some_author(acme), revision=0, content={"expression": "ctx.mutated"}
+        )
+    publish(acme, rule)
+    assert viewer.get("/t/acme/rules/ACME-01/versions/").content.decode().count("<tr data-item>") == 2
+    text = viewer.get("/t/acme/rules/ACME-01/versions/compare?a=1&b=2").content.decode()
+    assert "<del>" in text or "diff-gone" in text
+    assert "?version=1" in text
+    shown = viewer.get("/t/acme/rules/ACME-01/effect?version=1&set=newly").content.decode()
+    assert "I will compute it now." in shown
+    publisher.post("/t/acme/rules/ACME-01/versions/1/roll-back", {"seen_release": "2", "note": "Too few."})
+    with scope(tenant=acme):
+        entry = publishing.live_entry(rule)
+        assert entry is not None
+        assert (entry.version.number, entry.version.expression) == (3, ALWAYS)
+
+
+def test_drafts_chosen_in_the_list_are_collected(author: Client, acme: Tenant) -> None:
+    make_rule(acme, "A")
+    make_rule(acme, "B")
+    answer = author.post("/t/acme/releases/open/add", {"code": ["A", "B", "NO-SUCH"]})
+    assert answer["Location"].endswith("/releases/open")
+    text = author.get("/t/acme/releases/open").content.decode()
+    assert "publish" in text
+    assert text.count('name="rule" value=') == 2
+
+
+def test_an_archived_rule_comes_back_at_once(author: Client, acme: Tenant) -> None:
+    rule = make_rule(acme)
+    where = author.post("/t/acme/rules/ACME-01/archive", {})["Location"]
+    assert "Undo" in author.get(where).content.decode()
+    author.post("/t/acme/rules/ACME-01/archive", {"restore": "1"})
+    with scope(tenant=acme):
+        assert Rule.objects.get(pk=rule.pk).archived_at is None
