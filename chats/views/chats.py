@@ -52,7 +52,11 @@ def _list(request: Request, given: QueryDict, *, status: int = 200, **more: Any)
         "anything": bool(rows) or Chat.objects.exists(),
         **more,
     }
-    return page(request, "chats/list.html", context, part="rows" if after else "results", status=status)
+    answer = page(request, "chats/list.html", context, part="rows" if after else "results", status=status)
+    if not after and request.method == "GET":
+        # While typing, the address keeps only what differs from the defaults.
+        answer["HX-Replace-Url"] = f"{request.path}?{query_of(given)}".removesuffix("?")
+    return answer
 
 
 def _current_search(query: str) -> SavedSearch | None:

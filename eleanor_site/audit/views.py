@@ -45,7 +45,11 @@ def changes(request: Request) -> HttpResponse:
     }
     if "verify" in given:
         context |= {"faults": queries.faults(), "checked": queries.newest()}
-    return page(request, "audit/changes.html", context, part="rows" if after else "results")
+    answer = page(request, "audit/changes.html", context, part="rows" if after else "results")
+    if not after:
+        # While typing, the address keeps only what differs from the defaults.
+        answer["HX-Replace-Url"] = f"{request.path}?{_query(given)}".removesuffix("?")
+    return answer
 
 
 @viewer

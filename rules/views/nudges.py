@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from django.http import Http404, HttpResponse, HttpResponseBase, StreamingHttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
@@ -43,8 +43,24 @@ def nudge_list(request: Request) -> HttpResponse:
     if after:
         context |= _rows(replay, wanted, shown, after)
         return page(request, "rules/nudges.html", context, part="rows")
-    context |= _rows(replay, wanted, shown, "") | _numbers(request, replay, wanted, shown, by) | _choices(request, shown)
-    return page(request, "rules/nudges.html", context, part="results")
+    context |= (
+        _rows(replay, wanted, shown, "") | _numbers(request, replay, wanted, shown, by) | _choices(request, shown)
+    )
+    answer = page(request, "rules/nudges.html", context, part="results")
+    # While choosing, the address keeps only what differs from the defaults.
+    answer["HX-Replace-Url"] = _address(request, wanted, shown, by)
+    return answer
+
+
+def _address(request: Request, wanted: NudgeFilter, shown: str, by: str) -> str:
+    query = QueryDict(queries.filter_query(wanted), mutable=True)
+    if shown != SETS[0]:
+        query["set"] = shown
+        if request.GET.get("replay"):
+            query["replay"] = request.GET["replay"]
+    if by != GROUPS[0]:
+        query["group"] = by
+    return f"{request.path}?{query.urlencode()}".removesuffix("?")
 
 
 def _rows(replay: Replay | None, wanted: NudgeFilter, shown: str, after: str) -> dict[str, Any]:
@@ -120,7 +136,7 @@ def nudge_statistics(request: Request) -> HttpResponse:
 @viewer
 @require_safe
 def nudge_export(request: Request) -> HttpResponseBase:
-    """The recorded nudges that the filters leave, as CSV or JSON Lines, streamed, with a trailer that proves it whole."""
+    """The recorded nudges that the filters leave, as CSV or JSON Lines, streamed, with a trailer."""
     form = request.GET.get("format", "csv")
     if form not in EXPORTS:
         raise Http404

@@ -86,7 +86,9 @@ def test_the_page_searches_and_keeps_what_was_typed(viewer: Client, stored: Tena
     assert "Show me one step." in text
     assert "Refund it" not in text
     assert 'value="&quot;next steps&quot;"' in text
-    part = viewer.get("/t/acme/chats/", {"q": "étapes"}, headers=HTMX).content.decode()
+    found_part = viewer.get("/t/acme/chats/", {"q": "étapes", "lang": "", "from": ""}, headers=HTMX)
+    assert found_part["HX-Replace-Url"] == "/t/acme/chats/?q=%C3%A9tapes"
+    part = found_part.content.decode()
     assert "Quelle est" in part
     assert "<html" not in part
 
