@@ -54,7 +54,7 @@ def store_record(tenant: Tenant, record: ChatRecord) -> Stored:
     newest = ChatVersion.objects.filter(chat=chat).order_by("-number").first() if chat.pk else None
     if newest is not None and newest.content_hash == state:
         return Stored(chat, newest, Outcome.UNCHANGED)
-    _summarise(chat, record)
+    summarise(chat, record)
     chat.version_count = newest.number + 1 if newest else 1
     chat.save()
     version = ChatVersion.objects.create(
@@ -71,7 +71,7 @@ def store_records(tenant: Tenant, records: Sequence[ChatRecord]) -> list[Stored]
     for identity, record in zip(identities, records, strict=True):
         if identity not in there and identity not in fresh:
             chat = Chat(tenant=tenant, identity=identity, format=record.source_format, version_count=1)
-            _summarise(chat, record)
+            summarise(chat, record)
             fresh[identity] = chat, record
     Chat.objects.bulk_create([chat for chat, _record in fresh.values()])
     versions = ChatVersion.objects.bulk_create(
@@ -91,7 +91,8 @@ def new_versions(stored: Sequence[Stored]) -> list[ChatVersion]:
     return [one.version for one in stored if one.is_new]
 
 
-def _summarise(chat: Chat, record: ChatRecord) -> None:
+def summarise(chat: Chat, record: ChatRecord) -> None:
+    """Write what lists and filters read of the newest version into the chat's row, which isn't saved yet."""
     messages, details = record.chat.messages, record.details
     spoken = [m.content for m in messages if m.role in (record.chat.human_role, record.chat.ai_role)]
     people = [m.content for m in messages if m.role == record.chat.human_role]

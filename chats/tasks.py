@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from chats import chunks
+from chats import chunks, removing, retention
 
 
 @shared_task(name="chats.tasks.run_import")
@@ -14,3 +14,9 @@ def run_import(job_id: int) -> None:
 def sweep() -> None:
     for job_id in chunks.imports_to_send_again():
         run_import.apply_async(args=(job_id,), retry=False)
+
+
+@shared_task(name="chats.tasks.delete_old_chats")
+def delete_old_chats() -> None:
+    retention.delete_old_chats()
+    removing.delete_orphaned_uploads()

@@ -198,6 +198,8 @@ CELERY_BEAT_SCHEDULE = {
     "forget-old-answers": {"task": "eleanor_site.webhooks.tasks.forget", "schedule": 3600.0},
     "sweep-chats": {"task": "chats.tasks.sweep", "schedule": 30.0},
     "sweep-rules": {"task": "rules.tasks.sweep", "schedule": 30.0},
+    "delete-old-chats": {"task": "chats.tasks.delete_old_chats", "schedule": 3600.0},
+    "delete-orphaned-texts": {"task": "rules.tasks.delete_orphaned_texts", "schedule": 3600.0},
     "end-observations": {"task": "rules.tasks.end_observations", "schedule": 300.0},
 }
 CELERY_TIMEZONE = "UTC"

@@ -9,13 +9,13 @@ class RulesConfig(AppConfig):
         from django.db.models.signals import post_migrate, post_save
 
         from chats.nudge_texts import register
-        from chats.signals import import_read, versions_stored
+        from chats.signals import import_read, versions_removing, versions_stored
         from rules import webhook_events
         from rules.kept_triggers import keep_counting_nudges
         from rules.queries.chat_narrowings import add_narrowings
         from rules.queries.nudge_texts import rule_nudges
         from rules.queries.release_effects import add_extras
-        from rules.services import ingesting, live_nudges
+        from rules.services import ingesting, live_nudges, removal
         from rules.services.segments import prompt_saved
         from rules.signals import gate_failed, release_published
 
@@ -24,6 +24,7 @@ class RulesConfig(AppConfig):
         post_save.connect(prompt_saved, sender="rules.KnownPrompt", dispatch_uid="rules.prompt_saved")
         # After the history's own nudges are written.
         versions_stored.connect(live_nudges.join_live_nudges, dispatch_uid="rules.join_live_nudges")
+        versions_removing.connect(removal.remove_from_rules, dispatch_uid="rules.remove_versions")
         release_published.connect(webhook_events.release_published, dispatch_uid="rules.tell_release")
         gate_failed.connect(webhook_events.gate_failed, dispatch_uid="rules.tell_gate")
         request_finished.connect(webhook_events.tell_refusals, dispatch_uid="rules.tell_refusals")

@@ -46,3 +46,10 @@ def end_observations() -> None:
     from rules import switching
 
     switching.end_observations()
+
+
+@shared_task(name="rules.tasks.delete_orphaned_texts")
+def delete_orphaned_texts() -> None:
+    from rules.chunks import pruning
+
+    pruning.delete_orphaned_texts()

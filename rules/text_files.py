@@ -52,6 +52,23 @@ def remove(segment: Segment) -> None:
         path_of(segment).unlink(missing_ok=True)
 
 
+def remove_orphans(tenant_id: int, before: float) -> int:
+    """Delete the tenant's files that no segment names and that were written before this time (POSIX); how many.
+
+    They are left by a process that was killed between a transaction and the deletion of its files.
+    """
+    folder = Path(settings.MEDIA_ROOT) / "segments" / str(tenant_id)
+    if not folder.is_dir():
+        return 0
+    named = set(Segment.objects.values_list("text_hash", flat=True))
+    count = 0
+    for path in folder.iterdir():
+        if path.stem not in named and path.stat().st_mtime < before:
+            path.unlink(missing_ok=True)
+            count += 1
+    return count
+
+
 def is_whole(segment: Segment) -> bool:
     """Whether the file is there and is what was written."""
     try:

@@ -15,9 +15,12 @@ from eleanor_site.tenants.models import TenantModel
 
 
 class ImportJob(TenantModel, Work):
-    """One uploaded file. `report` and `options` are JSON as text."""
+    """One uploaded file. `report` and `options` are JSON as text.
 
-    file = models.FileField(upload_to="imports/%Y/%m/")
+    `file` is empty once one of its chats was deleted or redacted, since the file would still hold it.
+    """
+
+    file = models.FileField(upload_to="imports/%Y/%m/", blank=True)
     file_name = models.CharField(max_length=255)
     file_size = models.PositiveBigIntegerField(default=0)
     # Chosen by the person, or empty: detected from the content.

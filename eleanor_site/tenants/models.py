@@ -81,6 +81,8 @@ class Tenant(models.Model):
     second_person = models.BooleanField(default=False)
     precision_target = models.PositiveSmallIntegerField(default=80)
     observe_days = models.PositiveSmallIntegerField(default=14)
+    # None: for ever.
+    keep_chats_days = models.PositiveIntegerField(null=True, blank=True)
     ignored_foreign_nudges = models.TextField(default="", blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

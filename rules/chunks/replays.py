@@ -42,6 +42,7 @@ class ChunkResult:
 
     blob: bytes
     compared: bytes | None
+    segment: int
     digest: str
     counts: dict[str, Any]
     points: int
@@ -108,6 +109,7 @@ def compute(chunk: ReplayChunk) -> ChunkResult:
     return ChunkResult(
         blob=found.packed(),
         compared=compared.packed() if compared is not None else None,
+        segment=segment.pk,
         digest=outcome_digest(points, found.outcome, bytes(segment.contents), chunk.scope),
         counts=counts,
         points=sum(counts["points"].values()),
@@ -178,7 +180,9 @@ def write(chunk: ReplayChunk, result: ChunkResult) -> bool:
     with transaction.atomic():
         # The lock order is replay, then chunk, everywhere.
         replay = Replay.objects.select_for_update().get(pk=chunk.replay_id)
-        mine = ReplayChunk.objects.select_for_update().filter(pk=chunk.pk).exclude(status=Status.DONE)
+        # A segment that lost deleted chats meanwhile has other points: then the chunk is done anew.
+        same = ReplayChunk.objects.select_for_update().filter(pk=chunk.pk, segment=result.segment)
+        mine = same.exclude(status=Status.DONE)
         if replay.status not in ACTIVE or not mine.exists():
             return False
         mine.update(

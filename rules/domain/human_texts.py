@@ -53,3 +53,12 @@ def chats_with(people: bytes, hashes: Collection[str]) -> npt.NDArray[np.int64]:
     rows = np.frombuffer(people, dtype=_ROW)
     wanted = np.array([_short(digest) for digest in hashes], dtype=np.uint64)
     return np.unique(rows["chat"][np.isin(rows["hash"], wanted)]).astype(np.int64)
+
+
+def renumbered(people: bytes, numbers: npt.NDArray[np.int64]) -> bytes:
+    """The same hashes when chats have other numbers: the new one of each by its old one, -1 for a chat that is gone."""
+    rows = np.frombuffer(people, dtype=_ROW)
+    chats = numbers[rows["chat"]]
+    kept = rows[chats >= 0].copy()
+    kept["chat"] = chats[chats >= 0]
+    return bytes(kept.tobytes())

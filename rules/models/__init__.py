@@ -3,7 +3,7 @@
 from rules.models.nudges import NudgeDay, RecordedNudge
 from rules.models.proposals import Proposal, ProposalItem
 from rules.models.releases import Release, ReleaseEntry
-from rules.models.replays import Replay, ReplayChunk
+from rules.models.replays import RemovedFinding, Replay, ReplayChunk
 from rules.models.rules import DraftRevision, KnownPrompt, Rule, RuleDraft, RuleTest, RuleVersion
 from rules.models.segments import Preparation, Segment, SegmentAtom, SegmentChat
 from rules.models.tools import ToolEntry
@@ -19,6 +19,7 @@ __all__ = [
     "RecordedNudge",
     "Release",
     "ReleaseEntry",
+    "RemovedFinding",
     "Replay",
     "ReplayChunk",
     "ReviewItem",

@@ -72,6 +72,9 @@ class ReplayChunk(TenantModel, Work):
     scope = models.BinaryField(null=True, blank=True)
     result = models.BinaryField(null=True, blank=True)
     compared = models.BinaryField(null=True, blank=True)
+    # Chats of the result that were deleted since: how many, and the digest of what was decided in them.
+    removed_chats = models.PositiveIntegerField(default=0)
+    removed_digest = models.CharField(max_length=64, default="", blank=True)
     result_hash = models.CharField(max_length=64, default="", blank=True)
     counts = models.TextField(default="{}")
     points = models.PositiveIntegerField(default=0)
@@ -82,3 +85,22 @@ class ReplayChunk(TenantModel, Work):
 
     def __str__(self) -> str:
         return f"{self.replay_id}/{self.number}"
+
+
+class RemovedFinding(TenantModel):
+    """Findings of one kind in the deleted chats of a chunk, so that counts and charts keep their numbers.
+
+    `day` is that of the chats, None where they had none; `code` the rule that fired, or that of the recorded nudge.
+    `status` is that of the findings, or `newly` or `gone` against the rule set to compare with.
+    """
+
+    chunk = models.ForeignKey(ReplayChunk, on_delete=models.CASCADE, related_name="removed_findings")
+    day = models.DateField(null=True, blank=True)
+    code = models.CharField(max_length=64)
+    model = models.CharField(max_length=200, default="", blank=True)
+    language = models.CharField(max_length=5, default="", blank=True)
+    status = models.CharField(max_length=14)
+    count = models.PositiveIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.chunk_id} {self.code} {self.count}"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+from django.db.models import Sum
 
 from rules import kept_columns
 from rules.domain.columns import segment_digest
@@ -19,9 +20,9 @@ from rules.domain.results import Finding, Status, chats_digest, merge_counts, su
 from rules.domain.settling import NONE, Outcome, Places, Rule
 from rules.domain.turns import Defaults
 from rules.domain.walk import status_of
-from rules.models import Replay, ReplayChunk, Segment, SegmentChat
+from rules.models import RemovedFinding, Replay, ReplayChunk, Segment, SegmentChat
 from rules.queries.replays import compared, manifest
-from rules.queries.segments import Part
+from rules.queries.segments import Part, packed_bits
 
 _STRAY = "s"
 _AT_ONCE = 512
@@ -80,6 +81,12 @@ def _chunks(replay: Replay, first: int = 0) -> Iterator[_Chunk]:
     rows = rows.select_related("segment", "tenant").defer("segment__scalars", "segment__people", "segment__tools")
     for row in rows.order_by("number").iterator(chunk_size=4):
         yield _Chunk(row, frozen.defaults, rules, others)
+
+
+def _chunk_of(row: ReplayChunk) -> _Chunk:
+    frozen, against = manifest(row.replay), compared(row.replay)
+    others = kept_columns.engine_rules(against.rules) if against is not None else None
+    return _Chunk(row, frozen.defaults, kept_columns.engine_rules(frozen.rules), others)
 
 
 def findings(replay: Replay, *, code: str, status: str, after: str) -> Iterator[tuple[str, Finding]]:
@@ -247,14 +254,24 @@ def flaws(replay: Replay) -> list[str]:
         hashes = [bytes.fromhex(text) for text in held.values_list("version__content_hash", flat=True)]
         if len(hashes) == segment.chat_count and b"".join(hashes) != contents:
             found.append(f"chunk {number}: chats are not those that segment {segment.pk} was made from")
-        if outcome_digest(chunk.points, chunk.outcome, contents, chunk.row.scope) != chunk.row.result_hash:
+        digest = outcome_digest(chunk.points, chunk.outcome, contents, chunk.row.scope)
+        if chunk.row.removed_chats:
+            digest = sum_of_digests([digest, chunk.row.removed_digest])
+        if digest != chunk.row.result_hash:
             found.append(f"chunk {number}: the outcome is not what was written")
         counts = json.loads(chunk.row.counts)
+        removed = _removed_fires(chunk.row)
         for at, rule in enumerate(chunk.rules):
-            if int(np.count_nonzero(chunk.outcome == at)) != counts["rules"][rule.code]["fires"]:
+            fires = int(np.count_nonzero(chunk.outcome == at)) + removed.get(rule.code, 0)
+            if fires != counts["rules"][rule.code]["fires"]:
                 found.append(f"chunk {number}: the firings of {rule.code} are not those of the outcome")
         digests.append(chunk.row.result_hash)
         parts.append(counts)
+    # Chunks whose chats were all deleted have nothing left to look at; their numbers count on.
+    emptied = ReplayChunk.objects.filter(replay=replay, status="done", segment__isnull=True).order_by("number")
+    for result_hash, text in emptied.values_list("result_hash", "counts"):
+        digests.append(result_hash)
+        parts.append(json.loads(text))
     if replay.status == Replay.Status.DONE:
         if sum_of_digests(digests) != replay.result_digest:
             found.append("the digest of the result is not that of its chunks")
@@ -263,6 +280,41 @@ def flaws(replay: Replay) -> list[str]:
     if manifest(replay).digest() != replay.name_digest:
         found.append("the manifest is not what the replay was started with")
     return found
+
+
+def _removed_fires(row: ReplayChunk) -> dict[str, int]:
+    if not row.removed_chats:
+        return {}
+    rows = RemovedFinding.objects.filter(chunk=row, status__in=("reproduced", "different", "new"))
+    return dict(rows.order_by().values_list("code").annotate(n=Sum("count")))
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a chunk says of some of its chats: how many they are, the digest of what was decided there, and each
+    finding as status, code and chat version; `newly` and `gone` beside the four statuses."""
+
+    chats: int
+    digest: str
+    findings: list[tuple[str, str, int]]
+
+
+def told_of(row: ReplayChunk, numbers: Collection[int]) -> Told:
+    """Of the chats of the chunk's segment with these numbers, as far as they belong to its scope."""
+    chunk = _chunk_of(row)
+    inside = [number for number in chats_in(chunk.points, row.scope) if number in numbers]
+    here = np.isin(chunk.points.columns.field("chat"), inside)
+    bits = packed_bits(inside, chunk.segment.chat_count)
+    digest = outcome_digest(chunk.points, chunk.outcome, bytes(chunk.segment.contents), bits)
+    found: list[tuple[str, str, int]] = []
+    for status in ("", "newly", "gone"):
+        places = _places(chunk, "", status)
+        for _place, finding in _findings_at(chunk, places[here[places]]):
+            code = finding.compared if status == "gone" else finding.code or finding.recorded
+            found.append((status or str(finding.status), code or "", finding.version))
+    for chat, _message, _turn, code in strays_of(chunk.segment, bits):
+        found.append(("recorded_only", code, chunk.chats[chat].version_id))
+    return Told(len(inside), digest, found)
 
 
 def outcome_digest(points: Points, outcome: Outcome, contents: bytes, kept: Any) -> str:

@@ -23,11 +23,11 @@ from eleanor_site.tenants.models import Tenant
 from rules.domain.aftermath import Aftermath, aftermath, merged
 from rules.domain.language import check
 from rules.domain.language.tree import fields_read
-from rules.domain.results import Finding
+from rules.domain.results import STATUSES, Finding
 from rules.domain.rule_set import compile_rules
 from rules.domain.turns import walk
 from rules.domain.walk import replay as replay_chat
-from rules.models import Replay, ReplayChunk, SegmentChat, Verdict
+from rules.models import RemovedFinding, Replay, ReplayChunk, SegmentChat, Verdict
 from rules.queries.day_charts import Span, day_chart, last_days
 from rules.queries.nudge_statistics import GROUPS_SHOWN, GroupRow
 from rules.queries.nudges import PAGE, NudgeFilter
@@ -121,6 +121,8 @@ def _cells(tenant: int, replay_id: int, digest: str) -> Counter[Cell]:
                 continue
             code = finding.code or finding.recorded or ""
             counted[Cell(of.day, code, versions.get(code, 0), of.model, of.language, finding.status)] += 1
+    for row in RemovedFinding.objects.filter(chunk__replay=replay_id, status__in=STATUSES):
+        counted[Cell(row.day, row.code, versions.get(row.code, 0), row.model, row.language, row.status)] += row.count
     return counted
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import QuerySet
+from django.db.models import QuerySet, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -15,10 +15,10 @@ from django.utils.translation import ngettext
 from chats.models import ChatVersion
 from eleanor_site.tenants.models import Tenant
 from rules.domain.manifest import Manifest
-from rules.domain.results import COUNTS, Finding, merge_counts
+from rules.domain.results import COUNTS, STATUSES, Finding, merge_counts
 from rules.domain.rule_set import RuleSpec, rule_set_digest
 from rules.domain.turns import Defaults
-from rules.models import Replay, ReplayChunk
+from rules.models import RemovedFinding, Replay, ReplayChunk
 from rules.queries.manifests import catalogue_digest
 from rules.queries.segments import Scope, kept_view
 
@@ -187,6 +187,19 @@ def finding_page(
         if f.version in versions
     ]
     return page, shown[-1][0] if len(rows) > PAGE else None
+
+
+def removed_findings(replay: Replay, *, code: str = "", status: str = "") -> int:
+    """How many of the findings that the filters leave were in chats that are deleted; the counts hold them still."""
+    found = RemovedFinding.objects.filter(chunk__replay=replay, status__in=[status] if status else STATUSES)
+    if code:
+        found = found.filter(code=code)
+    return found.aggregate(n=Sum("count"))["n"] or 0
+
+
+def removed_chats(replay: Replay) -> int:
+    """How many of its chats are deleted."""
+    return ReplayChunk.objects.filter(replay=replay).aggregate(n=Sum("removed_chats"))["n"] or 0
 
 
 def failed_chunks(replay: Replay) -> list[ReplayChunk]:

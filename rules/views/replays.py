@@ -91,7 +91,8 @@ def replay_page(request: Request, replay: int) -> HttpResponse:
     part = "items" if "after" in request.GET else "progress"
     if part == "items" or not wants_part(request):
         items, next_after = queries.finding_page(found, code=code, status=status, after=request.GET.get("after", ""))
-        context |= {"items": items, "next_after": next_after}
+        removed = queries.removed_findings(found, code=code, status=status)
+        context |= {"items": items, "next_after": next_after, "removed": removed}
     if part == "progress" or not wants_part(request):
         rows, other_codes = queries.rule_rows(found)
         context |= {
