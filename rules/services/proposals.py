@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from types import MappingProxyType
 
 from django.db import transaction
 from django.utils.translation import gettext as _
@@ -13,7 +14,7 @@ from eleanor_site.problems import Conflict, Refused
 from eleanor_site.tenants.models import Tenant, User
 from rules.models import DraftRevision, Proposal, ProposalItem, Release, Rule, RuleDraft, RuleVersion
 from rules.queries.rules import live_number
-from rules.services.publishing import with_drafts
+from rules.services.publishing import Figures, with_drafts
 from rules.switching import Mode, live_places, make_release
 
 Status = Proposal.Status
@@ -109,7 +110,15 @@ def withdraw(*, tenant: Tenant, by: User, proposal: Proposal) -> Proposal:
 
 
 @transaction.atomic
-def publish(*, tenant: Tenant, by: User, proposal: Proposal, note: str, seen_release: int) -> Release:
+def publish(
+    *,
+    tenant: Tenant,
+    by: User,
+    proposal: Proposal,
+    note: str,
+    seen_release: int,
+    figures: Figures = MappingProxyType({}),
+) -> Release:
     """Make a release of what was collected. With a second person asked for, it has to be approved.
 
     Raises ReleaseConflict when another release is live than the person saw, Conflict when a draft is in another state
@@ -126,7 +135,7 @@ def publish(*, tenant: Tenant, by: User, proposal: Proposal, note: str, seen_rel
         if approved_by is not None and item.revision != (draft.revision if draft else 0):
             raise Conflict(_("%(code)s was changed since it was approved.") % {"code": item.rule.code})
     modes = {item.rule: item.mode for item in items}
-    places = with_drafts(tenant, places, modes, by, note, approved_by)
+    places = with_drafts(tenant, places, modes, by, note, approved_by, figures)
     if proposal.order:
         if tenant.second_person and approved_by is None:
             raise Refused(_("A second person has to approve another order."))

@@ -69,7 +69,9 @@ def publish_drafts(
     than the live one, Refused when a draft is missing, has no prompt, or its expression has an error, GateClosed when
     a test that is kept with a rule fails, NeedsApproval when the tenant asks for a second person.
     """
-    places = with_drafts(tenant, live_places(tenant, seen_release), dict.fromkeys(rules, mode), by, note)
+    places = with_drafts(
+        tenant, live_places(tenant, seen_release), dict.fromkeys(rules, mode), by, note, figures=figures
+    )
     if observe_until is not None:
         places = [replace(p, observe_until=observe_until) if p.mode == Mode.OBSERVE else p for p in places]
     return make_release(tenant, places, by=by, note=note, action="release.publish", label=_codes(rules))

@@ -88,6 +88,7 @@ def _done(request: Request, found: Proposal, action: str, note: str) -> HttpResp
                 proposal=found,
                 note=note or found.note,
                 seen_release=int(seen) if seen.isdigit() and len(seen) < 10 else -1,
+                figures=_figures(request, found),
             )
             messages.success(request, _("Release %(n)s is live.") % {"n": release.number})
             return redirect("rules:release", slug, release.number)
@@ -163,6 +164,18 @@ def _specs(request: Request, found: Proposal) -> list[RuleSpec] | None:
         ids = dict(Rule.objects.filter(code__in=[s.code for s in specs]).values_list("code", "pk"))
         specs.sort(key=lambda spec: rank.get(ids.get(spec.code, -1), len(rank)))
     return specs
+
+
+def _figures(request: Request, found: Proposal) -> dict[int, tuple[int, int]]:
+    """What each rule of it comes to with all of it in place, as far as that is known exactly."""
+    specs = _specs(request, found)
+    figures = {}
+    for item in found.items.select_related("rule") if specs else ():
+        if any(spec.code == item.rule.code for spec in specs or ()):
+            answer = effects.effect(request.tenant, specs or [], item.rule.code)
+            if answer.effect is not None and answer.effect.exact:
+                figures[item.rule_id] = (answer.effect.points, answer.effect.fires)
+    return figures
 
 
 def _find(proposal: int) -> Proposal:
