@@ -148,6 +148,7 @@ USE_I18N = True
 USE_TZ = True
 TIME_ZONE = "UTC"
 USE_THOUSAND_SEPARATOR = True
+FORMAT_MODULE_PATH = "eleanor_site.formats"
 
 STATIC_URL = "/static/"
 STATIC_ROOT = VAR_DIR / "static"
