@@ -36,7 +36,7 @@ from rules.services.effects import prepare
 
 SETS = ("newly", "gone", "same", "fires", "near", "shadowed", "capped")
 PARTS = ("set", "rows", "why", "preview", "chart")
-PROMPT_END = 1_500
+PROMPT_END = 600
 """How much of a prompt is shown before the nudge, in characters."""
 TRIED_CODE = "/"
 """Stands for a rule that has no code yet: no real code holds a slash."""
@@ -394,7 +394,7 @@ def _links(request: Request, asked: Asked) -> dict[str, str]:
     if asked.code == TRIED_CODE or (asked.state is None and not Rule.objects.filter(code=asked.code).exists()):
         return {"effect": "", "edit": ""}
     own, editor = (reverse(name, args=[slug, asked.code]) for name in ("rules:effect", "rules:edit"))
-    return {"effect": own, "edit": f"{editor}?{asked.query()}"}
+    return {"effect": own, "here": f"{own}?{asked.query()}", "edit": f"{editor}?{asked.query()}"}
 
 
 def _number(text: str) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from typing import Any
 
@@ -9,10 +10,13 @@ import pytest
 from django.test import Client
 from django_scopes import scope
 
+from chats.domain.spans import render_record
 from chats.models import Chat
+from chats.queries.chats import record_of
+from chats.queries.wrappers import built_in_choice
 from eleanor_site.audit.models import Entry
 from eleanor_site.tenants.models import Tenant, User
-from rules.models import DraftRevision, KnownPrompt, Release, RuleDraft
+from rules.models import DraftRevision, KnownPrompt, Release, RuleDraft, Verdict
 from rules.queries.draft_states import state_of
 from rules.services import drafts, publishing
 from tests.factories import ALWAYS, make_chat, make_rule, publish, some_author
@@ -241,3 +245,39 @@ def test_a_save_that_is_not_good_keeps_what_was_typed(author: Client, acme: Tena
     quiet = author.post(f"{WHERE}/edit", typed(revision=1, max_nudges="", by_itself="1"), headers=HTMX)
     assert quiet.status_code == 422
     assert "Not saved" in quiet.content.decode()
+
+
+@pytest.mark.parametrize(
+    "wrapper",
+    ["ChatMLChatWrapper", "Llama3ChatWrapper", "GemmaChatWrapper", "MistralChatWrapper", "AlpacaChatWrapper"],
+)
+def test_the_nudge_stands_at_the_end_of_what_the_model_reads(
+    viewer: Client, acme: Tenant, chats: list[Chat], wrapper: str
+) -> None:
+    nudge = "Mend it <now> & here."
+    make_rule(acme, prompt_en=nudge)
+    point = f"{chats[0].pk}.1.1-final"
+    where = f"{WHERE}/effect?part=preview&point={point}&model={wrapper}"
+    text = viewer.get(where, headers=HTMX).content.decode()
+    shown = text.split("data-spaces>", 1)[1].rsplit("</div>", 2)[0]
+    shown = re.sub(r'<span class="added-by".*?</span>', "", shown, flags=re.S)
+    shown = html.unescape(re.sub(r"<[^>]+>", "", shown)).strip()
+    with scope(tenant=acme):
+        record = record_of(chats[0].versions.select_related("chat").get())
+    chosen = built_in_choice(wrapper)
+    assert chosen is not None
+    whole = render_record(record, chosen.recipe.wrapper(), 1, nudge).text
+    assert nudge in whole
+    assert nudge in shown
+    assert re.sub(r"\s+", "", whole).endswith(re.sub(r"\s+", "", shown[-300:]))
+
+
+def test_a_point_is_judged_from_its_page(reviewer: Client, acme: Tenant, chats: list[Chat]) -> None:
+    publish(acme, make_rule(acme))
+    where = f"{WHERE}/effect?set=fires&point={chats[0].pk}.1.1-final"
+    text = reviewer.get(where).content.decode()
+    fields = dict(re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', text.split('/review/judge"')[1]))
+    reviewer.post("/t/acme/review/judge", {**fields, "value": "right"})
+    with scope(tenant=acme):
+        verdict = Verdict.objects.get()
+        assert (verdict.code, verdict.message, verdict.stage, verdict.value) == ("ACME-01", 1, "final", "right")
