@@ -70,5 +70,9 @@ def silent(rows: models.QuerySet[Any], *, now: datetime | None = None) -> models
 
 
 def touch(rows: models.QuerySet[Any], pk: int, *, seen: datetime | None) -> bool:
-    """Compare-and-set of the heartbeat before a row is sent again, so that of two sweepers only one sends it."""
-    return bool(rows.filter(pk=pk, heartbeat_at=seen).update(heartbeat_at=timezone.now()))
+    """Compare-and-set of the heartbeat before a row is sent again, so that of two sweepers only one sends it.
+
+    The row is queued from then on: a running one that had gone silent could not be claimed with a fresh heartbeat.
+    """
+    free = rows.filter(pk=pk, heartbeat_at=seen, status__in=(Status.QUEUED, Status.RUNNING))
+    return bool(free.update(heartbeat_at=timezone.now(), status=Status.QUEUED))
