@@ -71,17 +71,18 @@ def save_draft(
     `revision` is the one that the person saw (0: there was no draft). `by_itself` is true for a save that the page
     makes while somebody types: of a row of those by one person only the first goes to the change log, and prompts that
     are half written are not remembered. `based_on` is given when somebody has looked at another version than the draft
-    began with, and made one of both. Raises DraftConflict when somebody else saved since; nothing is overwritten then.
+    began with, and made one of both. Raises DraftConflict when other words were saved since, and overwrites nothing.
     A change takes back the approval of a proposal that the rule is part of.
     """
     draft = RuleDraft.objects.select_for_update().filter(rule=rule).first()
     seen = draft.revision if draft else 0
     if draft is None:
         draft = _new_draft(tenant, rule)
-    if seen != revision:
-        raise DraftConflict(draft, base_of(rule, revision))
     before = content_of(draft)
     after = {**before, **_only_content(content)}
+    # The same words, as when a press of Save overtakes the page's own save, are no conflict.
+    if seen != revision and not (draft.pk and after == before):
+        raise DraftConflict(draft, base_of(rule, revision))
     if not by_itself:
         remember_prompts(tenant, rule.code, str(after["prompt_en"]), str(after["prompt_fr"]))
     if based_on is not None and draft.pk:
