@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import threading
 import time
@@ -160,6 +161,7 @@ class KeyRouter(Router):
                 response={status: answers, problems: ProblemDocument},
                 openapi_extra=described,
                 summary=view.__name__.replace("_", " ").capitalize(),
+                description=f"{inspect.getdoc(view) or ''}\n\nNeeds the scope `{scope.value}`.".strip(),
             )
             return view
 

@@ -103,7 +103,8 @@ def wrong(path: str, code: str, message: str) -> Problem:
     return Problem("invalid", errors=[FieldProblem(path=path, code=code, message=message)])
 
 
-def answer(problem: Problem) -> HttpResponse:
+def answer(problem: Problem, request: str = "") -> HttpResponse:
+    """The document, which names the request: by its id, or the one that is at work."""
     status, title = CODES[problem.code]
     document = ProblemDocument(
         type=f"urn:eleanor:problem:{problem.code}",
@@ -111,7 +112,7 @@ def answer(problem: Problem) -> HttpResponse:
         status=status,
         code=problem.code,
         detail=problem.detail or str(title),
-        request_id=request_id(),
+        request_id=request or request_id(),
         errors=problem.errors,
     )
     content = {**document.model_dump(), **problem.more}
@@ -188,6 +189,17 @@ def path_of(steps: Sequence[Any]) -> str:
     return path
 
 
+def request_id_header(get_response: Handler) -> Handler:
+    """Middleware, inside of the one that makes the id: whoever reports a problem can name the request."""
+
+    def handle_request(request: HttpRequest) -> HttpResponseBase:
+        response = get_response(request)
+        response.headers.setdefault("X-Request-ID", request_id())
+        return response
+
+    return handle_request
+
+
 def problems_as_documents(get_response: Handler) -> Handler:
     """Middleware: whatever refuses a request to the API on its way there, the client reads a problem document."""
 
@@ -197,9 +209,9 @@ def problems_as_documents(get_response: Handler) -> Handler:
         response = get_response(request)
         if response.status_code >= 400 and not response.headers.get("Content-Type", "").startswith(MEDIA_TYPE):
             code = _BY_STATUS.get(response.status_code, "server_error")
-            document = answer(Problem(code))
+            document = answer(Problem(code), response.headers.get("X-Request-ID", ""))
             document.status_code = response.status_code
-            for name in ("Allow", "Retry-After", "Vary"):
+            for name in ("Allow", "Retry-After", "Vary", "X-Request-ID"):
                 if name in response.headers:
                     document[name] = response.headers[name]
             document["Cache-Control"] = "no-store"

@@ -66,6 +66,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "eleanor_site.request_log.RequestLog",
+    "eleanor_site.api_problems.request_id_header",
     "eleanor_site.middleware.private_pages",
 ]
 

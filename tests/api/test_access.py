@@ -254,3 +254,12 @@ def test_a_wrong_method_is_told(acme: Tenant) -> None:
     answer = ApiClient(key_for(acme)).send("PATCH", "/chats", {})
     assert (answer.status_code, answer.json()["code"]) == (405, "method_not_allowed")
     assert answer["Allow"]
+
+
+@pytest.mark.parametrize("path", ["/release", "/chats/0", "/no-such-endpoint"])
+def test_every_answer_names_its_request(acme: Tenant, path: str) -> None:
+    answers = [ApiClient(key_for(acme)).get(path) for _ in range(2)]
+    ids = [answer["X-Request-ID"] for answer in answers]
+    assert len(set(ids)) == 2
+    if answers[0].status_code >= 400:
+        assert [answer.json()["request_id"] for answer in answers] == ids
