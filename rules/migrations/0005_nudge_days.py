@@ -1,7 +1,7 @@
 """Triggers that keep the counts by day in step with the recorded nudges, in each database's own way.
 
 SQLite counts row by row; PostgreSQL once a statement, under a lock of the tenant that keeps two imports from waiting
-for each other in a circle. When a later migration makes SQLite build `rules_recordednudge` anew, they are made again
+for each other in a circle. Each nudge counts on its day and in the sum over all days, whose `day` is a star. When a later migration makes SQLite build `rules_recordednudge` anew, they are made again
 (`rules.kept_triggers`).
 """
 
@@ -12,10 +12,10 @@ REST = KEYS[4:]
 NAMES = ", ".join(KEYS)
 
 
-def sqlite_values(row):
+def sqlite_values(row, day=None):
     return [
         f"{row}.tenant_id",
-        f"coalesce(substr({row}.at, 1, 10), '')",
+        day or f"coalesce(substr({row}.at, 1, 10), '')",
         f"{row}.code",
         f"coalesce({row}.version_id, 0)",
         *(f"{row}.{name}" for name in REST),
@@ -23,7 +23,10 @@ def sqlite_values(row):
 
 
 def sqlite_change(row, sign):
-    values = sqlite_values(row)
+    return " ".join(sqlite_change_of(sqlite_values(row, day), sign) for day in (None, "'*'"))
+
+
+def sqlite_change_of(values, sign):
     same = " AND ".join(f"{name} = {value}" for name, value in zip(KEYS, values))
     # Without an upsert, since an outer INSERT OR IGNORE would take its place.
     make = (
@@ -43,15 +46,19 @@ SQLITE = {
 
 # Count what is there, then watch.
 SQLITE_START = (
-    f"INSERT INTO rules_nudgeday ({NAMES}, count) SELECT {', '.join(sqlite_values('n'))}, count(*) "
-    "FROM rules_recordednudge n GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9",
+    *(
+        f"INSERT INTO rules_nudgeday ({NAMES}, count) SELECT {', '.join(sqlite_values('n', day))}, count(*) "
+        "FROM rules_recordednudge n GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"
+        for day in (None, "'*'")
+    ),
     *(f"CREATE TRIGGER {name} {body}" for name, body in SQLITE.items()),
 )
 
 COUNTED = (
-    "SELECT tenant_id, coalesce(to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), '') AS day, code, "
+    "SELECT tenant_id, d.day, code, "
     f"coalesce(version_id, 0) AS version, {', '.join(REST)}, count(*) AS n "
-    "FROM {table} GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"
+    "FROM {table}, LATERAL (VALUES (coalesce(to_char(at AT TIME ZONE 'UTC', 'YYYY-MM-DD'), '')), ('*')) AS d(day) "
+    "GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9"
 )
 LOCK = (
     "PERFORM pg_advisory_xact_lock(826103, t.tenant_id::int) "

@@ -70,6 +70,7 @@ class RecordedNudge(TenantModel):
             models.Index(fields=["tenant", "language", "-sorted_at", "-id"], name="nudge_by_language"),
             models.Index(fields=["tenant", "source", "-sorted_at", "-id"], name="nudge_by_source"),
             models.Index(fields=["tenant", "outcome", "-sorted_at", "-id"], name="nudge_by_outcome"),
+            models.Index(fields=["chat_version", "point"], name="nudge_by_point"),
             models.Index(
                 fields=["tenant", "chat_key"], condition=models.Q(chat_key__isnull=False), name="nudge_without_chat"
             ),
@@ -83,8 +84,11 @@ class NudgeDay(TenantModel):
     """How many recorded nudges of one kind there are on one day (UTC).
 
     Triggers keep it in step with the table of nudges, whoever writes there; nothing else writes here. `day` is an ISO
-    date, empty where the history has no time; `version` the id of a rule version, 0 where it isn't known.
+    date, empty where the history has no time, and a star for the sum over all days: each nudge counts twice, on its
+    day and there. `version` is the id of a rule version, 0 where it isn't known.
     """
+
+    ALL_DAYS = "*"
 
     day = models.CharField(max_length=10, default="", blank=True)
     code = models.CharField(max_length=64)

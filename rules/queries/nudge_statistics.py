@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Any
 
-from django.db.models import Max, Sum
+from django.db.models import Count, Sum
 from django.utils import timezone
 from django.utils.translation import gettext as _
 
@@ -20,7 +20,9 @@ from rules.queries.nudges import (
     NudgeFilter,
     day_cells,
     filter_query,
+    newest_day,
     nudges,
+    undated_cells,
     version_labels,
     with_verdict,
 )
@@ -72,15 +74,15 @@ class RuleModelRow(GroupRow):
 
 def history_span(wanted: NudgeFilter) -> Span:
     """The days of the chart: those of the filter, else 28 days up to the newest nudge."""
-    newest = day_cells(replace(wanted, start=None)).exclude(day="").aggregate(day=Max("day"))["day"]
-    end = wanted.end or (date.fromisoformat(newest) if newest else timezone.now().date())
+    end = wanted.end or newest_day(wanted) or timezone.now().date()
     if wanted.start is None:
         return last_days(end)
     return Span(min(wanted.start, end), end)
 
 
 def history_counts(wanted: NudgeFilter, span: Span) -> dict[tuple[date, str], int]:
-    cells = day_cells(wanted).filter(day__gte=span.start.isoformat(), day__lte=span.end.isoformat())
+    """Nudges by day and code in the span, which takes the place of the filter's own days."""
+    cells = day_cells(replace(wanted, start=span.start, end=span.end))
     rows = cells.order_by().values_list("day", "code").annotate(n=Sum("count"))
     return {(date.fromisoformat(day), code): n for day, code, n in rows}
 
@@ -96,7 +98,7 @@ def undated(wanted: NudgeFilter) -> int:
     """Nudges that no day can be told of; a chart can't show them."""
     if wanted.start or wanted.end:
         return 0
-    return day_cells(wanted).filter(day="").aggregate(n=Sum("count"))["n"] or 0
+    return undated_cells(wanted).aggregate(n=Sum("count"))["n"] or 0
 
 
 def groups(wanted: NudgeFilter, by: str) -> list[GroupRow]:
@@ -133,11 +135,11 @@ def _by_verdict(wanted: NudgeFilter) -> list[GroupRow]:
     rows = []
     for value in Verdict.Value:
         row = GroupRow(str(value.label), filter_query(replace(wanted, verdict=value.value)))
-        for outcome in with_verdict(found, value.value).values_list("outcome", flat=True):
-            row.count += 1
-            row.outcomes[outcome or "unknown"] += 1
+        counted = with_verdict(found, value.value).values_list("outcome").annotate(n=Count("pk"))
+        row.outcomes.update({outcome or "unknown": n for outcome, n in counted})
+        row.count = row.outcomes.total()
         rows.append(row)
-    labelled = sum(with_verdict(found, value).count() for value in ("right", "wrong", "unsure", "missed"))
+    labelled = with_verdict(found, "any").count()
     everything = day_cells(wanted).aggregate(n=Sum("count"))["n"] or 0
     rest = GroupRow(_("not judged"), filter_query(replace(wanted, verdict="none")), max(0, everything - labelled))
     return [row for row in rows if row.count] + [rest]

@@ -8,7 +8,9 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
+from django.db.models.expressions import RawSQL
 from django.http import QueryDict
+from django_scopes import get_scope
 
 from rules.models import NudgeDay, RecordedNudge, RuleVersion, Verdict
 
@@ -96,17 +98,22 @@ def nudges(wanted: NudgeFilter) -> QuerySet[RecordedNudge]:
     return found
 
 
+# Verdicts are few beside nudges: they lead to the nudges, not the other way round.
+_JUDGED = (
+    "SELECT n.id FROM rules_verdict v JOIN rules_recordednudge n ON n.chat_version_id = v.chat_version_id "
+    "AND n.point = v.message AND n.stage = v.stage AND n.code = v.code WHERE v.tenant_id = %s"
+)
+
+
 def with_verdict(found: QuerySet[RecordedNudge], verdict: str) -> QuerySet[RecordedNudge]:
-    """Those with this verdict of anybody; `none`: those that nobody judged."""
-    said = Verdict.objects.exclude(chat_version=None)
-    here = Q(chat_version=OuterRef("chat_version"), message=OuterRef("point"), stage=OuterRef("stage"))
+    """Those with this verdict of anybody; `any`: those that somebody judged; `none`: those that nobody did."""
+    tenant = get_scope()["tenant"].pk
+    if verdict == "any":
+        return found.filter(pk__in=RawSQL(_JUDGED, (tenant,)))
     if verdict == "none":
-        return found.filter(~Exists(said.filter(here, code=OuterRef("code"))))
-    said = said.filter(value=verdict)
-    # Verdicts are few beside nudges: they lead to the nudges, not the other way round.
-    return found.filter(
-        Exists(said.filter(here, code=OuterRef("code"))), chat_version__in=said.order_by().values("chat_version")
-    )
+        here = Q(chat_version=OuterRef("chat_version"), message=OuterRef("point"), stage=OuterRef("stage"))
+        return found.filter(~Exists(Verdict.objects.filter(here, code=OuterRef("code"))))
+    return found.filter(pk__in=RawSQL(f"{_JUDGED} AND v.value = %s", (tenant, verdict)))
 
 
 def nudge_page(wanted: NudgeFilter, after: str = "") -> tuple[list[NudgeRow], str]:
@@ -146,8 +153,34 @@ def _add_verdicts(rows: list[NudgeRow]) -> None:
 
 
 def day_cells(wanted: NudgeFilter) -> QuerySet[NudgeDay]:
-    """The counts by day that the filter leaves; its verdict is no part of them."""
+    """The counts that the filter leaves, each nudge once; its verdict is no part of them.
+
+    By day where the filter has days, else the sums over all days, which are far fewer rows.
+    """
     found = NudgeDay.objects.filter(count__gt=0)
+    if wanted.start or wanted.end:
+        # An empty day and the star sort before digits.
+        found = found.filter(day__gte=wanted.start.isoformat() if wanted.start else "0")
+        if wanted.end:
+            found = found.filter(day__lte=wanted.end.isoformat())
+    else:
+        found = found.filter(day=NudgeDay.ALL_DAYS)
+    return _of_kind(found, wanted)
+
+
+def undated_cells(wanted: NudgeFilter) -> QuerySet[NudgeDay]:
+    """The counts of nudges that have no time, whatever days the filter has."""
+    return _of_kind(NudgeDay.objects.filter(count__gt=0, day=""), wanted)
+
+
+def newest_day(wanted: NudgeFilter) -> date | None:
+    """The last day with a nudge of the kind that the filter leaves, whatever days it has."""
+    found = _of_kind(NudgeDay.objects.filter(count__gt=0, day__gte="0"), wanted)
+    day = found.order_by("-day").values_list("day", flat=True).first()
+    return date.fromisoformat(day) if day else None
+
+
+def _of_kind(found: QuerySet[NudgeDay], wanted: NudgeFilter) -> QuerySet[NudgeDay]:
     if wanted.rule:
         found = found.filter(code=wanted.rule)
     if wanted.version is not None:
@@ -160,20 +193,16 @@ def day_cells(wanted: NudgeFilter) -> QuerySet[NudgeDay]:
         found = found.filter(source=wanted.source)
     if wanted.outcome:
         found = found.filter(outcome="" if wanted.outcome == "unknown" else wanted.outcome)
-    if wanted.start:
-        found = found.filter(day__gte=wanted.start.isoformat())
-    if wanted.end:
-        found = found.filter(day__lte=wanted.end.isoformat()).exclude(day="")
     return found
 
 
 def codes() -> list[str]:
     """The codes of all nudges that the tenant's histories hold."""
-    return list(NudgeDay.objects.filter(count__gt=0).order_by("code").values_list("code", flat=True).distinct())
+    return list(day_cells(NudgeFilter()).order_by("code").values_list("code", flat=True).distinct())
 
 
 def models() -> list[str]:
-    found = NudgeDay.objects.filter(count__gt=0).exclude(model="")
+    found = day_cells(NudgeFilter()).exclude(model="")
     return list(found.order_by("model").values_list("model", flat=True).distinct())
 
 

@@ -175,7 +175,7 @@ def _insert(vendor: str, count: int, tenant: int, chat: int, version: int) -> st
         f"'final', NULL, 'model-' || (CASE WHEN i {modulo} 4999 = 0 THEN 9 ELSE (i / 3) {modulo} 6 END), "
         f"CASE WHEN (i / 7) {modulo} 3 = 0 THEN 'fr' ELSE 'en' END, "
         f"CASE (i / 11) {modulo} 4 WHEN 0 THEN 'acted' WHEN 1 THEN 'finished' WHEN 2 THEN 'ignored' ELSE '' END, "
-        f"{at}, '', '', %s"
+        f"{at}, '', NULL, %s"
     )
     insert = f"INSERT INTO rules_recordednudge ({COLUMNS}) SELECT {values} FROM {source}"
     return f"{rows} {insert}" if rows else insert

@@ -42,7 +42,9 @@ def counted() -> Counter[tuple[str, ...]]:
 
 
 def kept() -> Counter[tuple[str, ...]]:
-    rows = NudgeDay.objects.filter(count__gt=0)
+    rows = NudgeDay.objects.filter(count__gt=0).exclude(day=NudgeDay.ALL_DAYS)
+    sums = NudgeDay.objects.filter(day=NudgeDay.ALL_DAYS)
+    assert sum(r.count for r in sums) == sum(r.count for r in rows)
     return Counter({(r.day, r.code, str(r.version), r.model, r.source, r.outcome): r.count for r in rows})
 
 
