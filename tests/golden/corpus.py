@@ -1,5 +1,8 @@
 """Compare every point of a made-up corpus with the oracle that was written while it was made up.
 
+The same points are put into columns, segment by segment, and compared again: each field with the oracle, each rule's
+mask and each firing with the scalar evaluator. Segments lie in memory one at a time.
+
 Of the default rules, the firings of those that do not depend on the wording of helpers are compared too where the
 corpus is one whose counts are known (rule-engine.md section 9: seed 7, of 200, 2,000 or 50,000 chats).
 """
@@ -21,6 +24,7 @@ from rules.domain.scalar import compile_scalar
 from rules.domain.tools import ToolCatalogue
 from rules.domain.turns import NO_DEFAULTS, Point, Walk, walk
 from rules.domain.walk import replay
+from tests.golden._columns import ColumnJudge, engine_rules
 
 USER_RULE = "ctx.final_text.matches('(?i)(unable to|cannot|je ne peux pas|impossible de) ') && ctx.tool_calls_total < 3"
 COUNTED = tuple(f"EAI-GOV-{number}" for number in ("01", "02", "03", "04", "05", "09", "10", "11"))
@@ -78,6 +82,7 @@ def run(argv: list[str]) -> int:
     folder = Path(argv[0])
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     rules = benchmark_rules()
+    columns = ColumnJudge(engine_rules(USER_RULE))
     firings: Counter[str] = Counter()
     cases = equal = 0
     for (chat, walked), (expected_chat, expected) in zip(walks(folder), oracle(folder), strict=True):
@@ -91,13 +96,18 @@ def run(argv: list[str]) -> int:
             if different:
                 print(f"{chat}, point {point.seq}: found and expected {different}")
         firings.update(d.fired for d in replay(walked, rules) if d.fired is not None)
+        columns.add(walked, expected)
+    columns.judge()
+    cases += columns.cases
+    equal += columns.equal
     for rule in rules:
-        print(f"{rule.code}: {firings[rule.code]} firings")
+        print(f"{rule.code}: {firings[rule.code]} firings, {columns.firings[rule.code]} over columns")
     if manifest.get("seed") == KNOWN_SEED and manifest.get("conversations") in KNOWN_FIRINGS:
         for code, wanted in zip(COUNTED, KNOWN_FIRINGS[manifest["conversations"]], strict=True):
-            cases += 1
-            equal += firings[code] == wanted
-            if firings[code] != wanted:
-                print(f"{code}: {firings[code]} firings, not {wanted}")
+            for way, found in (("", firings[code]), (" over columns", columns.firings[code])):
+                cases += 1
+                equal += found == wanted
+                if found != wanted:
+                    print(f"{code}: {found} firings{way}, not {wanted}")
     print(f"{equal} of {cases}")
     return 0 if equal == cases else 1
