@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chats.domain import ROLE_TOOL, ChatRecord
@@ -77,17 +77,19 @@ class PointStory:
 
 
 def point_story(tenant: Tenant, name: PointName, specs: Sequence[RuleSpec], code: str) -> PointStory | None:
-    """What this rule set decides there; None when there is no such point. Raises BrokenRule for a rule with an error."""
+    """What this rule set decides there; None when there is no such point. Raises BrokenRule."""
     version = name.find()
     if version is None:
         return None
     record = record_of(version)
     manifest = manifest_of(tenant, specs, [version.pk])
     walked = walk(record, manifest.tool_catalogue(), manifest.prompts())
-    decisions = replay(walked, compile_rules(specs), manifest.defaults)
-    decision = next((d for d in decisions if (d.point.message, d.point.stage) == (name.message, name.stage)), None)
-    if decision is None:
+    point = next((p for p in walked.points if (p.message, p.stage) == (name.message, name.stage)), None)
+    if point is None:
         return None
+    # Counters begin anew at each turn, so the points of this turn decide.
+    turn = replace(walked, points=[p for p in walked.points if p.turn == point.turn])
+    decision = next(d for d in replay(turn, compile_rules(specs), manifest.defaults) if d.point == point)
     told = stories(decision, manifest)
     at = next((n for n, story in enumerate(told) if story.spec.code == code), None)
     mine = told[at] if at is not None else None

@@ -134,7 +134,8 @@ def _contents(request: Request, asked: Asked, specs: list[RuleSpec], part: str) 
     context = _summary(request, asked, answer)
     if part == "rows" or (answer.effect is not None and part in ("", "set")):
         context |= _points(request, asked, specs, answer)
-    if part in ("", "set"):
+    # Another tab of the same state has the same warnings; `quiet` is asked for when the state is another one.
+    if part == "" or (part == "set" and "quiet" in request.GET):
         context["warnings"] = _warnings(request, asked, specs)
     if asked.point is not None and part in ("", "set"):
         context |= _why(request, asked, specs)
@@ -157,7 +158,8 @@ def effect_of_typed(request: Request) -> HttpResponse:
     stage = "round" if given.get("stage") == "round" else "final"
     rule = Rule.objects.filter(code=given.get("rule", "")).first()
     code = rule.code if rule else given.get("code", "").strip() or TRIED_CODE
-    context: dict[str, Any] = {"rule": rule, "code": code, "typed": True, **diagnosed(source, stage, rule)}
+    context: dict[str, Any] = {"rule": rule, "code": code, **diagnosed(source, stage, rule)}
+    context["other_writer"] = _other_writer(request, rule)
     if not context["errors"] and source.strip():
         cap = _number(given.get("max_nudges", ""))
         content = RuleDraft(stage=stage, max_nudges=min(1 if cap is None else cap, 10_000), expression=source)
@@ -167,6 +169,15 @@ def effect_of_typed(request: Request) -> HttpResponse:
         answer = effects.effect(request.tenant, specs, code, scope=scope)
         context |= _summary(request, asked, answer) | {"links": _links(request, asked)}
     return page(request, "rules/effect_typed.html", context, part="answer")
+
+
+def _other_writer(request: Request, rule: Rule | None) -> RuleDraft | None:
+    """The draft, when somebody else has saved it since this page was loaded."""
+    seen = _number(request.POST.get("revision", ""))
+    if rule is None or seen is None:
+        return None
+    newer = RuleDraft.objects.select_related("by").filter(rule=rule, revision__gt=seen).exclude(by=request.user)
+    return newer.first()
 
 
 def _summary(request: Request, asked: Asked, answer: effects.EffectAnswer) -> dict[str, Any]:

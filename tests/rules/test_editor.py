@@ -155,6 +155,16 @@ def test_autosave_is_one_entry_a_sitting_and_remembers_no_half_prompt(author: Cl
         assert KnownPrompt.objects.count() == prompts + 1
 
 
+def test_who_else_is_writing_is_told_while_typing(author: Client, acme: Tenant, people: dict[str, User]) -> None:
+    rule = make_rule(acme)
+    with scope(tenant=acme):
+        drafts.save_draft(tenant=acme, rule=rule, by=people["admin"], revision=1, content={"title_en": "Other"})
+    text = author.post("/t/acme/rules/check/effect", typed(revision=1), headers=HTMX).content.decode()
+    assert "Admin is writing on this rule too" in text
+    text = author.post("/t/acme/rules/check/effect", typed(revision=2), headers=HTMX).content.decode()
+    assert "is writing on this rule too" not in text
+
+
 def test_a_conflict_keeps_three_sides_and_takes_a_choice_a_field(
     author: Client, acme: Tenant, people: dict[str, User]
 ) -> None:
