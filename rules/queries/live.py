@@ -48,7 +48,7 @@ class LiveEntry:
 
 @dataclass(frozen=True)
 class LiveRelease:
-    """A release, compiled. Immutable, as releases are. Number 0 is the one without rules that holds before the first."""
+    """A release, compiled. Immutable, as releases are. Number 0, without rules, holds before the first one."""
 
     number: int
     note: str
