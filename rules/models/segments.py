@@ -40,7 +40,8 @@ class Segment(TenantModel):
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
-        indexes: ClassVar = [models.Index(fields=["tenant", "retired_at", "id"])]
+        # Holds all that is asked for at every question: reading past the blobs of a row takes a millisecond each.
+        indexes: ClassVar = [models.Index(fields=["tenant", "retired_at", "id", "digest"], name="segment_state")]
 
     def __str__(self) -> str:
         return f"segment {self.pk}"
