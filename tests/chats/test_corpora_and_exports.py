@@ -52,7 +52,7 @@ def test_a_corpus_whose_chats_are_gone_says_so(author: Client, stored: Tenant) -
     with scope(tenant=stored):
         Chat.objects.get(external_id="x-1").delete()
         corpus = Corpus.objects.get()
-    assert b"One chat of this corpus is gone" in author.get(f"/t/acme/chats/corpora/{corpus.pk}/").content
+    assert b"one of its chats is gone" in author.get(f"/t/acme/chats/corpora/{corpus.pk}/").content
 
 
 @pytest.mark.parametrize("typed", [{"name": ""}, {"name": "Base"}, {"name": "None", "q": "giraffe"}])
