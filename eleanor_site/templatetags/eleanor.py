@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django import template
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils.formats import date_format
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
 
 from eleanor_site.tenants.models import Role
 
@@ -46,3 +50,12 @@ def has_role(role: Any, wanted: str) -> bool:
 def get_item(mapping: Any, key: Any) -> Any:
     """`mapping[key]`, or None."""
     return mapping.get(key) if mapping else None
+
+
+@register.filter
+def moment(value: datetime | None, style: str = "short") -> str | SafeString:
+    """A time in UTC as `<time>`, in the reader's way of writing; eleanor.js tells the person's own zone on hover."""
+    if value is None:
+        return "—"
+    shown = date_format(value, "DATETIME_FORMAT" if style == "long" else "SHORT_DATETIME_FORMAT")
+    return format_html('<time datetime="{}">{}</time>', value.isoformat(), shown)

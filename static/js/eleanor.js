@@ -257,6 +257,14 @@
   document.addEventListener("pointerover", linkMessages);
   document.addEventListener("focusin", linkMessages);
 
+  /* Times are written in UTC; pointing at one tells it in the person's own zone. */
+  document.addEventListener("pointerover", (event) => {
+    const time = event.target.closest?.("time[datetime*='T']:not([title])");
+    const at = time && new Date(time.dateTime);
+    if (!at || Number.isNaN(at.getTime())) return;
+    time.title = new Intl.DateTimeFormat(root.lang, { dateStyle: "medium", timeStyle: "long" }).format(at);
+  });
+
   /* Keys: the table comes from the page, the same one that draws the sheet behind "?". ---- */
 
   const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
