@@ -162,7 +162,7 @@ def store(tenant: Tenant, draft: SegmentDraft, *, replacing: bool = False) -> Se
 def write(tenant: Tenant, finished: Finished, *, replacing: bool = False, always: bool = False) -> Segment | None:
     """The rows of a finished segment. With `always` it is written, retired, though other segments hold its chats."""
     segment, chats = finished.segment, finished.chats
-    Tenant.objects.select_for_update().get(pk=tenant.pk)  # one writer of a tenant's segments at a time
+    Tenant.objects.select_for_update(no_key=True).get(pk=tenant.pk)  # one writer of a tenant's segments at a time
     if not _are_stored(finished.versions):
         return None
     if not _take_over(segment, chats, replacing):

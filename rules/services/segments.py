@@ -27,6 +27,11 @@ def prepare_atoms(tenant: Tenant) -> None:
         send_on_commit(derive_atoms, pk)
 
 
+def release_published(sender: Any, *, tenant: Tenant, **rest: Any) -> None:
+    """Receiver: the live rules' text terms are found before somebody asks for an effect."""
+    prepare_atoms(tenant)
+
+
 def prompt_saved(sender: Any, *, instance: Any, created: bool, **rest: Any) -> None:
     """Receiver: a new prompt may be a nudge in chats that were walked before it was known."""
     if created:
