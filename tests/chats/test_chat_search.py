@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from io import StringIO
+
 import pytest
+from django.core.management import CommandError, call_command
 from django.test import Client
 from django_scopes import scope
 
 from chats.models import Chat, ChatText, SavedSearch
 from chats.queries.chats import ChatFilter, chats
-from chats.services.searches import index_missing
 from eleanor_site.audit.models import Entry
 from eleanor_site.tenants.models import Tenant
 from tests.factories import make_chat
@@ -75,9 +77,17 @@ def test_chats_from_before_the_index_are_indexed_later(stored: Tenant) -> None:
     with scope(tenant=stored):
         ChatText.objects.all().delete()
         assert found(stored, "steps") == []
-        assert index_missing(stored) == 3
-        assert index_missing(stored) == 0
+    out = StringIO()
+    call_command("index_chats", tenant="acme", stdout=out)
+    call_command("index_chats", stdout=out)
+    assert out.getvalue().splitlines() == [
+        "acme: 3 chats indexed",
+        "acme: 0 chats indexed",
+        "elsewhere: 0 chats indexed",
+    ]
     assert found(stored, "steps") == ["en-1"]
+    with pytest.raises(CommandError, match="no tenant"):
+        call_command("index_chats", tenant="nobody")
 
 
 def test_the_page_searches_and_keeps_what_was_typed(viewer: Client, stored: Tenant) -> None:
