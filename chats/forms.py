@@ -42,3 +42,16 @@ class ImportForm(forms.Form):
         self.fields["format"].choices = formats  # type: ignore[attr-defined]
         protocols = [("", _("Leave them as text")), *((p.id, p.label) for p in PROTOCOLS.values())]
         self.fields["text_protocol"].choices = protocols  # type: ignore[attr-defined]
+
+
+class RetentionForm(forms.Form):
+    days = forms.IntegerField(
+        label=_("Keep chats for"),
+        required=False,
+        min_value=1,
+        max_value=36_500,
+        help_text=_(
+            "In days, counted from when a chat came in or last went on. Empty: for ever. Older ones are deleted every "
+            "hour, with their uploaded files; the counts of nudges, verdicts and replays stay."
+        ),
+    )

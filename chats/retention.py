@@ -28,6 +28,14 @@ def limit_of(days: int, now: datetime | None = None) -> datetime:
     return (now or timezone.now()) - timedelta(days=days)
 
 
+def kept_until(tenant: Tenant, chat: Chat) -> datetime | None:
+    """When the chat is deleted, unless it goes on; None: never."""
+    if tenant.keep_chats_days is None:
+        return None
+    newest = ChatVersion.objects.filter(chat=chat, number=chat.version_count).values_list("created_at", flat=True)
+    return newest.get() + timedelta(days=tenant.keep_chats_days)
+
+
 def older_than(before: datetime) -> QuerySet[Chat]:
     """Chats whose newest version came in before this moment: a chat that goes on is kept as long as it does."""
     return Chat.objects.filter(versions__number=F("version_count"), versions__created_at__lt=before).order_by("pk")

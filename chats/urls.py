@@ -1,6 +1,6 @@
 from django.urls import path
 
-from chats.views import chats, corpora, imports, previews, wrapper_editor, wrapper_versions, wrappers
+from chats.views import chats, corpora, imports, previews, removal, wrapper_editor, wrapper_versions, wrappers
 
 app_name = "chats"
 urlpatterns = [
@@ -16,6 +16,9 @@ urlpatterns = [
     path("chats/import", imports.import_page, name="import"),
     path("chats/import/<int:job>/", imports.import_job, name="import_job"),
     path("chats/import/<int:job>/retry", imports.retry_import, name="retry_import"),
+    path("chats/import/<int:job>/delete", removal.delete_import_page, name="delete_import"),
+    path("chats/<int:chat>/delete", removal.delete_chat_page, name="delete_chat"),
+    path("settings/retention", removal.retention_page, name="retention"),
     path("wrappers/", wrappers.wrapper_list, name="wrappers"),
     path("wrappers/new", wrappers.new_wrapper, name="new_wrapper"),
     path("wrappers/which", wrappers.which, name="which_wrapper"),

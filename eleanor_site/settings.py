@@ -88,6 +88,7 @@ TEMPLATES: list[dict[str, Any]] = [
                 "django.templatetags.l10n",
                 "template_partials.templatetags.partials",
                 "eleanor_site.templatetags.eleanor",
+                "chats.templatetags.masking",
             ],
         },
     }

@@ -45,7 +45,7 @@ _ISSUED: Final = re.compile(
         )[A-Za-z0-9][A-Za-z0-9_.~+/=-]{7,4096}""",
     re.X,
 )
-_LONG_WORD: Final = re.compile(r"(?<![A-Za-z0-9_+/=-])[A-Za-z0-9_+/-]{24,4096}={0,2}")
+_LONG_WORD: Final = re.compile(r"(?<![A-Za-z0-9_+/-])[A-Za-z0-9_+/-]{24,4096}={0,2}")
 _HEX: Final = re.compile(r"[0-9a-fA-F]+")
 _UUID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.I)
 _LEAST_ENTROPY: Final = 3.6

@@ -7,11 +7,13 @@ from typing import Any
 
 from django.core.files.base import File
 from django.db import transaction
+from django.utils.translation import gettext as _
 
 from chats.models import ImportJob
 from chats.tasks import run_import
 from eleanor_site.audit.services import record
 from eleanor_site.jobs import Status
+from eleanor_site.problems import Refused
 from eleanor_site.sending import send_on_commit
 from eleanor_site.tenants.models import Tenant, User
 
@@ -61,6 +63,7 @@ def import_checked(*, tenant: Tenant, job: ImportJob, by: User, text_protocol: s
     job = ImportJob.objects.select_for_update().get(pk=job.pk)
     if job.status != Status.DONE or not job.check_only:
         return job
+    _refuse_without_file(job)
     options = {**json.loads(job.options), "check_only": False}
     if text_protocol:
         options["text_protocol"] = text_protocol
@@ -86,6 +89,7 @@ def try_again(*, tenant: Tenant, job: ImportJob, by: User) -> ImportJob:
     job = ImportJob.objects.select_for_update().get(pk=job.pk)
     if job.status != Status.FAILED:
         return job
+    _refuse_without_file(job)
     job.status, job.attempts, job.heartbeat_at, job.error = Status.QUEUED, 0, None, ""
     job.save()
     record(
@@ -98,3 +102,8 @@ def try_again(*, tenant: Tenant, job: ImportJob, by: User) -> ImportJob:
     )
     send_on_commit(run_import, job.pk)
     return job
+
+
+def _refuse_without_file(job: ImportJob) -> None:
+    if not job.file:
+        raise Refused(_("The uploaded file is deleted. Upload it again."))

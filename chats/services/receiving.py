@@ -42,7 +42,8 @@ def _receive(tenant: Tenant, by: User, records: Sequence[ChatRecord]) -> list[St
         action="chats.receive",
         object_type="chat",
         object_id=first.pk,
-        object_label=str(first) if len(versions) == 1 else f"{first} +{len(versions) - 1}",
+        # Not its title, which may be the first thing that somebody wrote there.
+        object_label=f"#{first.pk}" if len(versions) == 1 else f"#{first.pk} +{len(versions) - 1}",
         after={"chats": [f"{version.chat_id} v{version.number}" for version in versions]},
     )
     return stored

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from django.contrib import messages
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
@@ -18,6 +19,7 @@ from eleanor_site import limits
 from eleanor_site.access import author, viewer
 from eleanor_site.errors import too_many
 from eleanor_site.jobs import Status
+from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page, posted, posted_files, wants_part
 
 SHOWN = 20
@@ -73,13 +75,15 @@ def import_job(request: Request, job: int) -> HttpResponse:
 def retry_import(request: Request, job: int) -> HttpResponse:
     """Import what was only checked, or try again what failed."""
     found = _job(job)
-    if found.check_only:
-        protocol = request.POST.get("text_protocol", "")
-        import_checked(
-            tenant=request.tenant, job=found, by=request.user, text_protocol=protocol if protocol in PROTOCOLS else ""
-        )
-    else:
-        try_again(tenant=request.tenant, job=found, by=request.user)
+    protocol = request.POST.get("text_protocol", "")
+    try:
+        if found.check_only:
+            known = protocol if protocol in PROTOCOLS else ""
+            import_checked(tenant=request.tenant, job=found, by=request.user, text_protocol=known)
+        else:
+            try_again(tenant=request.tenant, job=found, by=request.user)
+    except Refused as refused:
+        messages.error(request, str(refused))
     return redirect("chats:import_job", request.tenant.slug, job)
 
 

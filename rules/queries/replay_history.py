@@ -7,7 +7,7 @@ digest of the result, which never changes.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
@@ -121,6 +121,17 @@ def _cells(tenant: int, replay_id: int, digest: str) -> Counter[Cell]:
                 continue
             code = finding.code or finding.recorded or ""
             counted[Cell(of.day, code, versions.get(code, 0), of.model, of.language, finding.status)] += 1
+    return counted + _removed(replay_id, versions)
+
+
+def removed_findings(replay: Replay, wanted: NudgeFilter, *, fired_only: bool) -> int:
+    """Findings that the filter leaves in chats that are deleted: they are counted, and no list has them."""
+    kinds = _removed(replay.pk, {spec.code: spec.version for spec in manifest(replay).rules})
+    return sum(n for cell, n in kinds.items() if _fits(cell, wanted, fired_only=fired_only))
+
+
+def _removed(replay_id: int, versions: Mapping[str, int]) -> Counter[Cell]:
+    counted: Counter[Cell] = Counter()
     for row in RemovedFinding.objects.filter(chunk__replay=replay_id, status__in=STATUSES):
         counted[Cell(row.day, row.code, versions.get(row.code, 0), row.model, row.language, row.status)] += row.count
     return counted

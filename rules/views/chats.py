@@ -11,6 +11,7 @@ from chats.domain import ChatRecord
 from chats.models import Chat, ChatVersion
 from chats.queries.previews import rendered
 from chats.queries.wrappers import DEFAULT_BUILT_IN, choice_labels
+from chats.retention import kept_until
 from eleanor_site.access import viewer
 from eleanor_site.web import Request, page
 from rules.domain.manifest import Manifest
@@ -61,6 +62,7 @@ def chat_page(request: Request, chat: int) -> HttpResponse:
         "view": view,
         "next_view": VIEWS[(VIEWS.index(view) + 1) % len(VIEWS)],
         "query": _kept_query(request),
+        "kept_until": kept_until(request.tenant, found.chat),
         **_inspected(shown, manifest, found, given.get("point", "")),
     }
     if view != "canonical":

@@ -70,7 +70,8 @@ def _rows(replay: Replay | None, wanted: NudgeFilter, shown: str, after: str) ->
     if replay is None:
         return {"findings": [], "next_after": ""}
     found, next_after = history.replay_page(replay, wanted, fired_only=shown == "replay", after=after)
-    return {"findings": found, "next_after": next_after}
+    removed = history.removed_findings(replay, wanted, fired_only=shown == "replay")
+    return {"findings": found, "next_after": next_after, "removed": removed}
 
 
 def _numbers(request: Request, replay: Replay | None, wanted: NudgeFilter, shown: str, by: str) -> dict[str, Any]:
