@@ -49,7 +49,7 @@ def prune(tenant: Tenant, versions: Collection[int]) -> int:
     _drop_from_waiting_chunks(gone)
     found = _segments_with(gone)
     _lock_results(found)
-    Tenant.objects.select_for_update().get(pk=tenant.pk)  # one writer of a tenant's segments at a time
+    Tenant.objects.select_for_update(no_key=True).get(pk=tenant.pk)  # one writer of a tenant's segments at a time
     # Somebody may have written a segment until the lock was ours.
     found = _segments_with(gone)
     for pk in found:
