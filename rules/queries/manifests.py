@@ -18,15 +18,19 @@ BATCH = 900  # SQLite takes at most 999 parameters in older builds
 
 def manifest_of(tenant: Tenant, rules: Sequence[RuleSpec], versions: Sequence[int]) -> Manifest:
     """The manifest of a replay of these rules over these chat versions, with the tenant's present catalogue."""
-    hashes = content_hashes(versions)
+    return manifest_over(tenant, rules, list(content_hashes(versions).values()))
+
+
+def manifest_over(tenant: Tenant, rules: Sequence[RuleSpec], hashes: Sequence[str]) -> Manifest:
+    """The same over chats that are given by what they hold."""
     return Manifest(
         rules=list(rules),
         catalogue=catalogue_entries(),
         defaults=defaults_of(tenant),
         known_prompts=dict(KnownPrompt.objects.order_by("text_hash").values_list("text_hash", "code")),
         # Chats are decided one by one, so that their order is no part of what a corpus is.
-        corpus=corpus_digest(sorted(hashes.values())),
-        chat_count=len(versions),
+        corpus=corpus_digest(sorted(hashes)),
+        chat_count=len(hashes),
     )
 
 

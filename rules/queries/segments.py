@@ -28,6 +28,7 @@ from rules.queries.manifests import catalogue_digest, catalogue_entries
 
 KINDS = ("all", "import", "search", "corpus")
 _KEPT_VIEWS = 64
+_HASH_DIGITS = 64
 _SEARCH_SECONDS = 15.0
 
 
@@ -44,7 +45,7 @@ class Scope:
         kind, _colon, number = (text or "all").partition(":")
         if kind == "all" and not number:
             return cls()
-        if kind in KINDS[1:] and number.isascii() and number.isdigit() and len(number) < 18:
+        if kind in KINDS[1:] and number.isascii() and number.isdecimal() and len(number) < 18:
             return cls(kind, int(number))
         raise ValueError(f"no scope: {text!r}")
 
@@ -248,6 +249,30 @@ def _view(
         parts.append(Part(segment.pk, segment.digest, kept, sum(held.values()), len(held)))
     as_of = max((s.created_at for s in segments if s.pk in covered), default=None)
     return CorpusView(tuple(parts), missing, as_of, tuple(versions))
+
+
+def content_hashes_in(view: CorpusView) -> list[str]:
+    """What the covered chats hold, by hash, from the segments alone."""
+    kept = {part.segment: part.kept for part in view.parts}
+    found: list[str] = []
+    for pk, contents in Segment.objects.filter(pk__in=list(kept)).values_list("pk", "contents"):
+        text = bytes(contents).hex()
+        bits = kept[pk]
+        numbers = range(len(text) // _HASH_DIGITS)
+        found += [
+            text[_HASH_DIGITS * n : _HASH_DIGITS * (n + 1)]
+            for n in numbers
+            if bits is None or bits[n >> 3] & 128 >> (n & 7)
+        ]
+    return found
+
+
+def versions_missing(view: CorpusView, scope: Scope) -> list[int]:
+    """The versions of the scope that the view doesn't cover, in the order in which they are replayed."""
+    if not view.missing:
+        return []
+    held = set(view.versions)
+    return [pk for pk in scope.versions() if pk not in held]
 
 
 def packed_bits(numbers: Iterable[int], count: int) -> bytes:

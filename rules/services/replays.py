@@ -19,9 +19,19 @@ from rules.domain.manifest import Manifest
 from rules.domain.rule_set import BrokenRule, RuleSpec, compile_rule
 from rules.domain.turns import NO_DEFAULTS, Defaults
 from rules.models import Replay, ReplayChunk
-from rules.queries.manifests import BATCH, manifest_of
+from rules.queries.manifests import BATCH, content_hashes, manifest_of, manifest_over
 from rules.queries.replays import Compared
-from rules.queries.segments import ALL, Scope, parts_of, prompts_prefix
+from rules.queries.segments import (
+    ALL,
+    CorpusView,
+    Scope,
+    content_hashes_in,
+    corpus_view,
+    kept_view,
+    parts_of,
+    prompts_prefix,
+    versions_missing,
+)
 from rules.tasks import run_chunk
 
 __all__ = ["Compared", "Scope", "make_baseline", "resume_replay", "start_again", "start_replay", "stop_replay"]
@@ -53,12 +63,15 @@ def start_replay(
     """
     if not rules:
         raise Refused(_("There is no rule to replay. Publish rules, or include drafts."))
-    versions = scope.versions()
-    if not versions:
+    # A kept view is as good as a new one for all chats; what a search finds is asked anew.
+    view = kept_view(tenant, scope) if scope == ALL else corpus_view(scope)
+    missing = versions_missing(view, scope)
+    if not view.chats and not missing:
         raise Refused(_("There are no chats in this scope. Import some first."))
-    manifest = manifest_of(tenant, rules, versions)
+    hashes = [*content_hashes_in(view), *content_hashes(missing).values()]
+    manifest = manifest_over(tenant, rules, hashes)
     manifest = manifest.model_copy(update={"defaults": defaults.before(manifest.defaults)})
-    return _start(tenant, by, scope.as_json(), manifest, versions, compared, title, send)
+    return _start(tenant, by, scope.as_json(), manifest, view, missing, compared, title, send)
 
 
 @transaction.atomic
@@ -72,7 +85,10 @@ def start_again(
     given = manifest_of(tenant, manifest.rules, versions)
     if given.corpus != manifest.corpus:
         raise Refused(_("These are not the chats of the manifest."))
-    return _start(tenant, by, {"kind": "manifest"}, manifest, versions, None, title, send)
+    view, missing = parts_of(versions, manifest.catalogue, manifest.known_prompts)
+    if missing and prompts_prefix(manifest.known_prompts) is None:
+        raise Refused(_("Other prompts are known here, and some of these chats hold them."))
+    return _start(tenant, by, {"kind": "manifest"}, manifest, view, missing, None, title, send)
 
 
 def _start(
@@ -80,7 +96,8 @@ def _start(
     by: User | None,
     scope: dict[str, object],
     manifest: Manifest,
-    versions: Sequence[int],
+    view: CorpusView,
+    missing: Sequence[int],
     compared: Compared | None,
     title: str,
     send: bool,
@@ -92,9 +109,6 @@ def _start(
             raise Refused(
                 _("The expression of %(code)s has an error. Mend it first.") % {"code": broken.code}
             ) from None
-    view, missing = parts_of(versions, manifest.catalogue, manifest.known_prompts)
-    if missing and prompts_prefix(manifest.known_prompts) is None:
-        raise Refused(_("Other prompts are known here, and some of these chats hold them."))
     replay = Replay.objects.create(
         tenant=tenant,
         title=title[:200],
@@ -102,7 +116,7 @@ def _start(
         scope=json.dumps(scope),
         compared_with=compared.as_json() if compared else "",
         name_digest=manifest.digest(),
-        chats_total=len(versions),
+        chats_total=manifest.chat_count,
         by=by,
     )
     rows = [ReplayChunk(segment_id=part.segment, scope=part.kept, points=part.points) for part in view.parts]
@@ -123,7 +137,7 @@ def _start(
         object_type="replay",
         object_id=replay.pk,
         object_label=str(replay),
-        after={"scope": scope, "rules": [spec.code for spec in manifest.rules], "chats": len(versions)},
+        after={"scope": scope, "rules": [spec.code for spec in manifest.rules], "chats": manifest.chat_count},
     )
     for row in first:
         send_on_commit(run_chunk, row.pk)
