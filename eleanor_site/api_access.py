@@ -187,7 +187,7 @@ def json_answer(value: BaseModel, status: int = 200) -> HttpResponse:
 def rows_after(rows: QuerySet[Row], after: str | None, limit: int, field: str = "pk") -> tuple[list[Row], str | None]:
     """One page of rows that are sorted by falling `field`, and the cursor of the next one. Raises Problem."""
     if after is not None:
-        if not (after.isascii() and after.isdigit() and len(after) < 19):
+        if not (after.isascii() and after.isdecimal() and len(after) < 19):
             raise wrong("after", "cursor", "take the value of `next` from the page before")
         rows = rows.filter(**{f"{field}__lt": int(after)})
     found = list(rows[: limit + 1])

@@ -24,7 +24,7 @@ def upload_ceiling(get_response: Handler) -> Handler:
     def handle(request: HttpRequest) -> HttpResponseBase:
         announced = request.META.get("CONTENT_LENGTH") or "0"
         # The form around a file takes some bytes of its own.
-        if announced.isdigit() and int(announced) > settings.UPLOAD_LIMIT + 1024 * 1024:
+        if announced.isdecimal() and int(announced) > settings.UPLOAD_LIMIT + 1024 * 1024:
             megabytes = settings.UPLOAD_LIMIT // (1024 * 1024)
             return problem_page(request, 413, _("The upload is larger than %(n)s MB.") % {"n": megabytes})
         return get_response(request)

@@ -281,7 +281,7 @@ def _is_expression(text: str) -> bool:
 
 def _act(root: dict[str, Any], posted: Mapping[str, str], verb: str, path: str) -> None:
     """Do what a button says to the form, in place."""
-    places = [int(part) for part in path.split(".") if part.isdigit()] if path else []
+    places = [int(part) for part in path.split(".") if part.isdecimal() and len(part) < 6] if path else []
     if verb == "add":
         group = _at(root, places)
         kind = posted.get(f"new.{path}" if path else "new", "")

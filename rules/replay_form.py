@@ -120,6 +120,6 @@ def _rule_sets(tenant: Tenant, live: list[RuleSpec]) -> list[tuple[str, str]]:
 
 
 def _specs(tenant: Tenant, chosen: str) -> list[RuleSpec]:
-    if chosen.isdigit():
+    if chosen.isdecimal():
         return rule_set(tenant, drafts=False, release=Release.objects.get(number=int(chosen)))
     return rule_set(tenant, drafts=chosen == "drafts")

@@ -91,7 +91,7 @@ def chats(wanted: ChatFilter, *, after: int | None = None) -> QuerySet[Chat]:
         found = found.filter(imports__job=wanted.job)
     if wanted.start:
         found = found.filter(started_at__gte=_midnight(wanted.start))
-    if wanted.end:
+    if wanted.end and wanted.end < date.max:
         found = found.filter(started_at__lt=_midnight(wanted.end) + timedelta(days=1))
     for narrowing in narrowings():
         if wanted.value(narrowing.key):

@@ -106,7 +106,7 @@ def rendered(record: ChatRecord, wrapper_id: str) -> Preview:
 def chosen_chat(key: str = "", turn: str = "") -> ChosenChat:
     """The chat and turn that an address names; the newest chat by default, the sample where there is none."""
     chat = None
-    if key.isdigit() and len(key) < 18:
+    if key.isdecimal() and len(key) < 18:
         chat = Chat.objects.filter(pk=int(key)).first()
     elif key != SAMPLE:
         chat = Chat.objects.order_by("-id").first()
@@ -122,7 +122,7 @@ def chosen_chat(key: str = "", turn: str = "") -> ChosenChat:
 
 def _chosen(key: str, title: str, record: ChatRecord, turn: str) -> ChosenChat:
     turns = turns_of(record)
-    number = int(turn) if turn.isdigit() and len(turn) < 7 else None
+    number = int(turn) if turn.isdecimal() and len(turn) < 7 else None
     wanted = number if number is not None and 1 <= number <= len(turns) else None
     return ChosenChat(key, title, record, turns, wanted)
 

@@ -45,7 +45,7 @@ class LintItem:
     @property
     def field_id(self) -> str:
         """The id of the form's field that the finding is about."""
-        keys = [key for key in self.path.split(".") if not key.isdigit()]
+        keys = [key for key in self.path.split(".") if not key.isdecimal()]
         return "f-" + "-".join(("s", *keys))
 
     @property

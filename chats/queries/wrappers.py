@@ -116,7 +116,7 @@ def choice(key: str) -> Choice | None:
     content: WrapperVersion | WrapperDraft | None = row.content
     if state == "draft":
         content = row.draft
-    elif state.isdigit() and len(state) < 9:
+    elif state.isdecimal() and len(state) < 9:
         content = WrapperVersion.objects.filter(wrapper=row.wrapper, number=int(state)).first()
     elif state:
         content = None

@@ -366,7 +366,7 @@ def _object(text: str) -> dict[str, str]:
 
 def _revision(data: dict[str, str]) -> int:
     text = data.get("revision", "")
-    return int(text) if text.isdigit() and len(text) < 9 else -1
+    return int(text) if text.isdecimal() and len(text) < 9 else -1
 
 
 def _row(slug: str) -> WrapperRow:

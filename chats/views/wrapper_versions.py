@@ -45,7 +45,7 @@ def make_wrapper_version(request: Request, slug: str) -> HttpResponse:
             tenant=request.tenant,
             wrapper=row.wrapper,
             by=request.user,
-            revision=int(seen) if seen.isdigit() and len(seen) < 9 else -1,
+            revision=int(seen) if seen.isdecimal() and len(seen) < 9 else -1,
             note=note,
         )
     except Refused as refused:
@@ -117,7 +117,7 @@ def compare_wrapper_versions(request: Request, slug: str) -> HttpResponse:
 def _state(row: WrapperRow, name: str) -> WrapperVersion | WrapperDraft | None:
     if name == "draft":
         return row.draft
-    if not name.isdigit() or len(name) > 8:
+    if not name.isdecimal() or len(name) > 8:
         return None
     return WrapperVersion.objects.select_related("by").filter(wrapper=row.wrapper, number=int(name)).first()
 

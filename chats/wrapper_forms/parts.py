@@ -92,7 +92,7 @@ def indexes(name: str, data: Mapping[str, str]) -> list[int]:
     found = {
         int(number)
         for key in data
-        if key.startswith(start) and (number := key[len(start) :].split(".", 1)[0]).isdigit() and len(number) < 4
+        if key.startswith(start) and (number := key[len(start) :].split(".", 1)[0]).isdecimal() and len(number) < 4
     }
     return sorted(found)[:MAX_PARTS]
 

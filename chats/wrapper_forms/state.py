@@ -274,7 +274,7 @@ def operate(data: dict[str, str], operation: str, recipe: Recipe) -> str:
         reset(data, name, recipe)
         return f"{name}.reset"
     above, _dot, number = name.rpartition(".")
-    if not number.isdigit():
+    if not number.isdecimal() or len(number) > 6:
         return ""
     if word in ("remove", "removeitem"):
         parts.remove(above, int(number), data)

@@ -58,7 +58,7 @@ def entries(
         found = found.filter(Q(note__icontains=text) | Q(object_label__icontains=text))
     if start:
         found = found.filter(at__gte=_midnight(date.fromisoformat(start)))
-    if end:
+    if end and date.fromisoformat(end) < date.max:
         found = found.filter(at__lt=_midnight(date.fromisoformat(end)) + timedelta(days=1))
     return found.filter(number__lt=before) if before else found
 

@@ -48,7 +48,7 @@ def webhook_page(request: Request, webhook: int) -> HttpResponse:
         except Refused as refused:
             form.add_error("url", str(refused))
     after = request.GET.get("after", "")
-    number = int(after) if after.isascii() and after.isdigit() and len(after) < 18 else None
+    number = int(after) if after.isascii() and after.isdecimal() and len(after) < 18 else None
     rows = list(queries.deliveries(found, after=number)[: queries.PAGE + 1])
     context: dict[str, Any] = {
         "webhook": found,

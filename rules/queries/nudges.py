@@ -89,7 +89,7 @@ def nudges(wanted: NudgeFilter) -> QuerySet[RecordedNudge]:
         found = found.filter(outcome="" if wanted.outcome == "unknown" else wanted.outcome)
     if wanted.start:
         found = found.filter(sorted_at__gte=_midnight(wanted.start))
-    if wanted.end:
+    if wanted.end and wanted.end < date.max:
         found = found.filter(sorted_at__lt=_midnight(wanted.end) + timedelta(days=1))
     if wanted.start or wanted.end:
         found = found.filter(at__isnull=False)

@@ -11,6 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from chats.domain.languages import language_of
+from eleanor_site.numbers import whole_number
 from eleanor_site.tenants.models import Tenant
 from rules import kept_columns, text_files
 from rules.domain.atoms import OutOfTime, atoms_of
@@ -334,7 +335,7 @@ def near_misses(tenant: Tenant, specs: Sequence[RuleSpec], code: str, scope: Sco
 def _after(parts: Sequence[Part], sets: Sequence[Places], after: str, count: int) -> list[tuple[int, int]]:
     """At most so many points behind the key, as places in the list of segments and offsets."""
     segment, _dash, offset = after.partition("-")
-    at = (int(segment), int(offset)) if segment.isdigit() and offset.isdigit() else (-1, -1)
+    at = (whole_number(segment, otherwise=-1, most=10**17), whole_number(offset, otherwise=-1))
     chosen: list[tuple[int, int]] = []
     for number, (part, places) in enumerate(zip(parts, sets, strict=True)):
         if part.segment < at[0]:

@@ -38,7 +38,7 @@ class PointName:
         parts = place.split(".")
         if stage not in ("final", "round") or len(parts) != 3:
             return None
-        if not all(part.isascii() and part.isdigit() and len(part) < 18 for part in parts):
+        if not all(part.isascii() and part.isdecimal() and len(part) < 18 for part in parts):
             return None
         return cls(int(parts[0]), int(parts[1]), int(parts[2]), stage)
 

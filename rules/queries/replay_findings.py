@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from django.db.models import Sum
 
+from eleanor_site.numbers import whole_number
 from rules import kept_columns
 from rules.domain.columns import segment_digest
 from rules.domain.comparing import NOWHERE, translation
@@ -91,18 +92,19 @@ def _chunk_of(row: ReplayChunk) -> _Chunk:
 
 def findings(replay: Replay, *, code: str, status: str, after: str) -> Iterator[tuple[str, Finding]]:
     chunk_number, _dash, offset = after.partition("-")
-    first = int(chunk_number) if chunk_number.isdigit() else 0
+    first = whole_number(chunk_number, otherwise=0)
     for chunk in _chunks(replay, first):
         number = chunk.row.number
         resumed = number == first and bool(offset)
         if _may_hold(chunk.row, code, status):
-            seen = int(offset) if resumed and offset.isdigit() else -1
+            seen = whole_number(offset, otherwise=-1) if resumed else -1
             if not (resumed and offset.startswith(_STRAY)):
                 places = _places(chunk, code, status)
                 for place, finding in _findings_at(chunk, places[np.searchsorted(places, seen, side="right") :]):
                     yield f"{number}-{place}", finding
             if status in ("", "recorded_only"):
-                seen_strays = int(offset[1:]) if resumed and offset[1:].isdigit() and offset[:1] == _STRAY else -1
+                is_stray = resumed and offset[:1] == _STRAY
+                seen_strays = whole_number(offset[1:], otherwise=-1) if is_stray else -1
                 yield from _strays(chunk, code, seen_strays)
 
 
@@ -372,7 +374,7 @@ def changed_points(
     rules_left = kept_columns.engine_rules(manifest(left).rules)
     known = dict(_decided(left))
     chunk_number, _dash, offset = after.partition("-")
-    first = int(chunk_number) if chunk_number.isdigit() else 0
+    first = whole_number(chunk_number, otherwise=0)
     for chunk in _chunks(right, first):
         columns = chunk.points.columns
         starts = columns.chat_starts
@@ -387,8 +389,8 @@ def changed_points(
                 lined_up[start:end] = True
         table = translation(rules_left, chunk.rules)
         places = np.flatnonzero(lined_up & (table[old] != chunk.outcome))
-        if chunk.row.number == first and offset.isdigit():
-            places = places[np.searchsorted(places, int(offset), side="right") :]
+        if chunk.row.number == first:
+            places = places[np.searchsorted(places, whole_number(offset, otherwise=-1), side="right") :]
         for place, finding in _findings_at(chunk, places):
             before_rule = int(old[place])
             was = None if before_rule == NONE else rules_left[before_rule].code

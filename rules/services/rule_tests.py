@@ -102,7 +102,7 @@ def act(*, tenant: Tenant, rule: Rule, by: User, pressed: Mapping[str, str]) -> 
 
     A written context is in `test_context`. Refused with a sentence when it isn't one, or the point is gone.
     """
-    if pressed.get("remove", "").isdigit():
+    if pressed.get("remove", "").isdecimal():
         test = RuleTest.objects.filter(rule=rule, pk=pressed["remove"][:18]).first()
         if test is not None:
             remove(tenant=tenant, rule=rule, by=by, test=test)

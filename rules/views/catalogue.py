@@ -71,7 +71,7 @@ def install(request: Request) -> HttpResponse:
                 rules=made,
                 by=request.user,
                 note=_("From the catalogue"),
-                seen_release=int(seen) if seen.isdigit() and len(seen) < 10 else -1,
+                seen_release=int(seen) if seen.isdecimal() and len(seen) < 10 else -1,
             )
         except Refused as refused:
             messages.error(request, str(refused))

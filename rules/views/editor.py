@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from chats.domain.shown_prompt import TOKEN
 from chats.queries.wrappers import DEFAULT_BUILT_IN, choice_labels
 from eleanor_site.access import author, viewer
+from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page, posted
 from rules.builder_fields import NEW_ROWS, builder_rows, built_source
@@ -124,7 +125,7 @@ def edit_rule(request: Request, code: str) -> HttpResponse:
 def _based_on(request: Request) -> int | None:
     """The version that somebody made one with the draft, coming from the publish page."""
     number = request.POST.get("based_on", "")
-    return int(number) if number.isdigit() and len(number) < 9 else None
+    return int(number) if number.isdecimal() and len(number) < 9 else None
 
 
 def _saved(request: Request, rule: Rule, draft: RuleDraft) -> HttpResponse:
@@ -187,7 +188,7 @@ def _page(
         context["tests"] = _tests(request, rule, state)
         query = _query(rule, revision, corpus, given.get("set", ""), given.get("point", ""))
         context["set_query"] = f"{query}&" if query else ""
-        if named.isdigit() and len(named) < 10 and int(named) not in (revision, 0):
+        if named.isdecimal() and len(named) < 10 and int(named) not in (revision, 0):
             context["named_revision"] = int(named)
     part = "builder" if request.htmx and ("build" in request.POST or "rebuild" in request.POST) else None
     return page(request, "rules/editor.html", context, part=part, status=status)
@@ -195,14 +196,14 @@ def _page(
 
 def _searched(origin: str) -> str:
     kind, _colon, number = origin.partition(":")
-    return origin if kind == "search" and number.isdigit() else ""
+    return origin if kind == "search" and number.isdecimal() else ""
 
 
 def _content(form: RuleForm) -> dict[str, Any]:
     """The form's values as they stand, good or not; numbers that aren't any count as one."""
     values = {name: form[name].value() for name in CONTENT_FIELDS}
     cap = str(values["max_nudges"])
-    values["max_nudges"] = int(cap) if cap.isdigit() and len(cap) < 6 else 1
+    values["max_nudges"] = int(cap) if cap.isdecimal() and len(cap) < 6 else 1
     return {name: str(v or "").replace("\r\n", "\n") if name != "max_nudges" else v for name, v in values.items()}
 
 
@@ -237,7 +238,8 @@ def _rewritten(request: Request) -> str | None:
 
 def _repaired(source: str, stage: str, number: str) -> str:
     found = diagnosed(source, stage, None)["diagnostics"]
-    repair = found[int(number)]["repair"] if number.isdigit() and int(number[:6]) < len(found) else None
+    at = whole_number(number, otherwise=-1)
+    repair = found[at]["repair"] if 0 <= at < len(found) else None
     return source if repair is None else source[: repair["start"]] + repair["text"] + source[repair["end"] :]
 
 
@@ -306,7 +308,7 @@ def restore_revision(request: Request, code: str) -> HttpResponse:
             tenant=request.tenant,
             rule=rule,
             by=request.user,
-            number=int(number) if number.isdigit() and len(number) < 10 else -1,
+            number=int(number) if number.isdecimal() and len(number) < 10 else -1,
             revision=draft.revision if draft else 0,
         )
         messages.success(request, _("State %(n)s is the draft again.") % {"n": number})
@@ -343,7 +345,7 @@ def completions(request: Request) -> HttpResponse:
     """What can stand at the caret, with the values that the stored points have there."""
     text, at = request.GET.get("text", "")[:2000], request.GET.get("at", "0")
     stage = "round" if request.GET.get("stage") == "round" else "final"
-    caret = int(at) if at.isdigit() and len(at) < 6 else 0
+    caret = int(at) if at.isdecimal() and len(at) < 6 else 0
     lines = observed_lines(request.tenant, stage)
     return JsonResponse(described(text, caret, codes=sorted(known_codes()), observed=lines))
 

@@ -44,7 +44,7 @@ def _decided(request: Request, ids: list[int]) -> HttpResponse:
         tenant=tenant,
         order=ids,
         by=by,
-        seen_release=int(seen) if seen.isdigit() and len(seen) < 10 else -1,
+        seen_release=int(seen) if seen.isdecimal() and len(seen) < 10 else -1,
         note=request.POST.get("note", ""),
     )
     messages.success(request, _("Release %(n)s is live.") % {"n": release.number})
@@ -73,18 +73,18 @@ def _specs(request: Request, rows: list[RuleRow]) -> list[RuleSpec]:
 
 
 def _order_posted(request: Request, current: list[int]) -> list[int]:
-    posted = [int(v) for v in request.POST.getlist("order") if v.isdigit() and len(v) < 18 and int(v) in current]
+    posted = [int(v) for v in request.POST.getlist("order") if v.isdecimal() and len(v) < 18 and int(v) in current]
     ids = list(dict.fromkeys([*posted, *current]))
     for name, value in request.POST.items():
         word, _dash, number = name.partition("-")
-        if not number.isdigit() or len(number) > 17 or int(number) not in ids:
+        if not number.isdecimal() or len(number) > 17 or int(number) not in ids:
             continue
         at = ids.index(int(number))
         to = {"up": at - 1, "down": at + 1}.get(word, at)
         wanted = str(value)
         # Enter in a number field presses the form's first button, which means: every number that was changed.
         chosen = request.POST.get("move", number if "apply" in request.POST else "")
-        if word == "to" and chosen == number and wanted.isdigit() and len(wanted) < 6:
+        if word == "to" and chosen == number and wanted.isdecimal() and len(wanted) < 6:
             to = int(wanted) - 1
         ids.insert(max(0, min(to, len(ids) - 1)), ids.pop(at))
     return ids

@@ -87,7 +87,7 @@ def _done(request: Request, found: Proposal, action: str, note: str) -> HttpResp
                 by=by,
                 proposal=found,
                 note=note or found.note,
-                seen_release=int(seen) if seen.isdigit() and len(seen) < 10 else -1,
+                seen_release=int(seen) if seen.isdecimal() and len(seen) < 10 else -1,
                 figures=_figures(request, found),
             )
             messages.success(request, _("Release %(n)s is live.") % {"n": release.number})

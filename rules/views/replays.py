@@ -35,7 +35,7 @@ FILTERS = (*STATUSES, "newly", "gone")
 def replay_list(request: Request) -> HttpResponse:
     after = request.GET.get("after", "")
     found = queries.replays().defer("manifest", "counts", "compared_with")
-    if after.isdigit() and len(after) < 18:
+    if after.isdecimal() and len(after) < 18:
         found = found.filter(pk__lt=int(after))
     rows = list(found[: queries.PAGE + 1])
     next_after = rows[queries.PAGE - 1].pk if len(rows) > queries.PAGE else None
@@ -199,6 +199,6 @@ def _named(request: Request, name: str) -> Replay | None:
     given = request.GET.get(name, "")
     if not given:
         return None
-    if not given.isascii() or not given.isdigit() or len(given) > 17:
+    if not given.isascii() or not given.isdecimal() or len(given) > 17:
         raise Http404
     return _replay(int(given))

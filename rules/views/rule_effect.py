@@ -409,4 +409,4 @@ def _links(request: Request, asked: Asked) -> dict[str, str]:
 
 
 def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None

@@ -121,4 +121,4 @@ def _find_rule(code: str) -> Rule:
 
 def _seen(request: Request) -> int:
     posted = request.POST.get("seen_release", "")
-    return int(posted) if posted.isdigit() and len(posted) < 10 else -1
+    return int(posted) if posted.isdecimal() and len(posted) < 10 else -1

@@ -112,6 +112,6 @@ def save_tool(request: Request) -> HttpResponse:
 
 def _entry(given: str) -> ToolEntry | None:
     """The tenant's entry of this number; None for what names none."""
-    if not given.isascii() or not given.isdigit() or len(given) > 17:
+    if not given.isascii() or not given.isdecimal() or len(given) > 17:
         return None
     return ToolEntry.objects.filter(pk=given).first()

@@ -59,7 +59,7 @@ def compare(request: Request, code: str) -> HttpResponse:
     numbers = [request.GET.get(name, "") for name in ("a", "b")]
     versions = _versions(rule)
     newest = [v.number for v in versions[:2]]
-    chosen = [int(n) if n.isdigit() and len(n) < 9 else 0 for n in numbers]
+    chosen = [int(n) if n.isdecimal() and len(n) < 9 else 0 for n in numbers]
     if not all(chosen) and newest:
         chosen = [newest[-1], newest[0]]
     if not all(chosen):
@@ -91,7 +91,7 @@ def roll_back_rule(request: Request, code: str, number: int) -> HttpResponse:
             rule=rule,
             to=version,
             by=request.user,
-            seen_release=int(seen) if seen.isdigit() and len(seen) < 10 else -1,
+            seen_release=int(seen) if seen.isdecimal() and len(seen) < 10 else -1,
             note=request.POST.get("note", "").strip() or _("Back to version %(n)s") % {"n": number},
         )
     except ReleaseConflict as conflict:

@@ -13,7 +13,10 @@ from eleanor_site.tenants.models import Tenant, User
 from tests.conftest import client_of
 from tests.factories import make_chat, make_replay, make_rule, publish
 
-VALUES = ["", "0", "-1", "1" * 30, "9" * 400, "\x00", "%", "' OR 1=1 --", "é" * 3000, "null", "1-final", "\ud800"]
+VALUES = [
+    "", "0", "-1", "²", "٣", "1" * 30, "9" * 5000, "9999-12-31", "0001-01-01",
+    "\x00", "%", "' OR 1=1 --", "é" * 3000, "1-final", "\ud800",
+]  # fmt: skip
 NAMES = [
     "q", "after", "rule", "status", "lang", "model", "format", "import", "from", "to", "point", "replay", "version",
     "view", "m", "a", "b", "chat", "turn", "nudge", "stage", "state", "actor", "object", "action", "code", "text", "at",
@@ -91,7 +94,8 @@ def test_forms(admin_of_furnished: Client, acme: Tenant, subtests: pytest.Subtes
     fields = [
         "code", "title_en", "title_fr", "expression", "prompt_en", "prompt_fr", "stage", "max_nudges", "revision",
         "note", "seen_release", "order", "entry", "pattern", "kind", "argument", "argument_pattern", "rules", "import",
-        "title", "email", "role", "name", "step_budget", "precision_target", "observe_days", "action", "mode",
+        "title", "remove", "up", "down", "to", "add", "move", "number", "at", "fire", "not", "clause", "build", "chat",
+        "version", "message", "value", "queue", "point", "scope", "compare", "left", "right", "title", "email", "role", "name", "step_budget", "precision_target", "observe_days", "action", "mode",
     ]  # fmt: skip
     for path in paths():
         url = known(path, 1, 1)
