@@ -11,7 +11,7 @@ from django.test import Client
 from django_scopes import scope
 
 from chats.domain.spans import render_record
-from chats.models import Chat
+from chats.models import Chat, SavedSearch
 from chats.queries.chats import record_of
 from chats.queries.wrappers import built_in_choice
 from eleanor_site.audit.models import Entry
@@ -291,3 +291,24 @@ def test_a_point_is_judged_from_its_page(reviewer: Client, acme: Tenant, chats: 
     with scope(tenant=acme):
         verdict = Verdict.objects.get()
         assert (verdict.code, verdict.message, verdict.stage, verdict.value) == ("ACME-01", 1, "final", "right")
+
+
+def test_the_whole_way_goes_without_script(author: Client, acme: Tenant, chats: list[Chat]) -> None:
+    answer = author.post("/t/acme/rules/new", typed(code="NEW-01", expression="", revision=0))
+    assert answer["Location"].endswith("/rules/NEW-01/edit")
+    draft = typed(rule="NEW-01", revision=1, expression='ctx.final_text.contains("will")', show_effect="1")
+    answer = author.post("/t/acme/rules/NEW-01/edit", draft)
+    assert answer["Location"].endswith("/rules/NEW-01/effect")
+    text = author.get(answer["Location"]).content.decode()
+    assert "I will mend it now." in text.replace("<mark>", "").replace("</mark>", "")
+
+
+def test_a_rule_begins_with_the_chats_of_a_search(author: Client, acme: Tenant, chats: list[Chat]) -> None:
+    with scope(tenant=acme):
+        search = SavedSearch.objects.create(tenant=acme, name="Mended", query="q=r%C3%A9parer")
+    text = author.get(f"/t/acme/rules/new?from=search:{search.pk}").content.decode()
+    assert re.search(rf'<option value="search:{search.pk}" selected>Mended', text)
+    answer = author.post(
+        "/t/acme/rules/check/effect", {"expression": ALWAYS, "corpus": f"search:{search.pk}"}, headers=HTMX
+    )
+    assert headline(answer.content.decode()) == ["1", "1", "0", "0"]
