@@ -169,7 +169,11 @@ def report_as_json(report: ImportReport) -> dict[str, Any]:
     """The report as plain values: counts, and for each problem its first places as text."""
 
     def noted(found: Noted) -> dict[str, Any]:
-        return {"count": found.count, "places": [str(place) for place in found.places]}
+        places = [
+            {**dataclasses.asdict(place), "details": {key: str(value)[:200] for key, value in details.items()}}
+            for place, details in zip(found.places, found.details, strict=True)
+        ]
+        return {"count": found.count, "places": places}
 
     plain: dict[str, Any] = {"offered_protocol": report.offered_protocol}
     for name in (f.name for f in dataclasses.fields(report)):

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 PROBLEMS: Mapping[str, str | Promise] = {
@@ -62,7 +63,46 @@ def sections_of(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     return [section for section in sections if section["rows"]]
 
 
+LIMITS: Mapping[str, str | Promise] = {
+    "upload_bytes": _("bytes in all, unpacked"),
+    "ratio": _("times as large unpacked as packed"),
+    "members": _("members of an archive"),
+    "message_bytes": _("bytes in a message"),
+    "messages": _("messages in a chat"),
+    "depth": _("levels of nesting"),
+    "digits": _("digits of a number"),
+    "record_bytes": _("bytes in one record"),
+    "gzip_levels": _("layers of compression"),
+}
+
+
+def place_text(place: Mapping[str, Any]) -> str:
+    """Where it stands in the file, and what was found there: "line 3: levels of nesting, at most 64"."""
+    where = [place["member"]] if place.get("member") else []
+    if place.get("line") is not None:
+        where.append(gettext("line %(n)s") % {"n": place["line"]})
+    if place.get("index") is not None:
+        where.append(gettext("record %(n)s") % {"n": place["index"]})
+    if place.get("path"):
+        where.append(place["path"])
+    found = _found(place.get("details") or {})
+    start = ", ".join(where) or gettext("the file")
+    return f"{start}: {found}" if found else start
+
+
+def _found(details: Mapping[str, str]) -> str:
+    if "limit" in details:
+        what = LIMITS.get(details["limit"], details["limit"])
+        return gettext("%(what)s: at most %(n)s") % {"what": what, "n": details.get("allowed", "?")}
+    words = [value for key, value in details.items() if key in ("reason", "key", "error", "name", "keys", "library")]
+    if "expected" in details:
+        words.append(gettext("expected %(expected)s") % {"expected": details["expected"]})
+    if details.get("offset"):
+        words.append(gettext("at character %(n)s") % {"n": details["offset"]})
+    return ", ".join(word for word in words if word)
+
+
 def _row(label: Any, noted: Any) -> dict[str, Any]:
     if isinstance(noted, Mapping):
-        return {"label": label, "count": noted["count"], "places": noted["places"]}
+        return {"label": label, "count": noted["count"], "places": [place_text(place) for place in noted["places"]]}
     return {"label": label, "count": noted or 0, "places": []}

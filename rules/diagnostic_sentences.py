@@ -16,6 +16,7 @@ from rules.queries.codes import known_codes, later_codes
 
 SENTENCES: Mapping[str, str | Promise] = {
     "expected": gettext_lazy("Expected %(expected)s here, but found %(found)s."),
+    "expected-end": gettext_lazy("The expression ends too early: expected %(expected)s."),
     "trailing": gettext_lazy("The expression ends before %(found)s. Join two conditions with && or ||."),
     "unterminated-string": gettext_lazy("This text isn't closed: add %(quote)s at its end."),
     "bad-escape": gettext_lazy("%(escape)s isn't an escape that the language knows."),
@@ -76,6 +77,8 @@ def sentence(diagnostic: Diagnostic) -> str:
     code = diagnostic.code
     if code == "regex" and diagnostic.args.get("reason") == "ascii-boundary":
         code = "ascii-boundary"
+    elif code == "expected" and not diagnostic.args.get("found"):
+        code = "expected-end"
     template = SENTENCES.get(code)
     if template is None:
         return code

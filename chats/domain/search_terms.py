@@ -1,8 +1,8 @@
 """What a search in French and English looks for: words without accents, by both Snowball stems, and exact phrases.
 
 A text is kept in two forms. `stems` is the set of its words' stems, as plain ASCII tokens that every full-text index
-takes as they are; each begins with a letter for its language (`w` for none). `words` is the text itself with its words in small
-letters and one space between them, which is what a quoted phrase is looked for in.
+takes as they are; each begins with a letter for its language (`w` for none). `words` is the text itself with its words
+in small letters and one space between them, which is what a quoted phrase is looked for in.
 """
 
 from __future__ import annotations

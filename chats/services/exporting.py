@@ -45,4 +45,5 @@ def _contents(tenant: Tenant, ids: Sequence[int], *, of_versions: bool = False) 
 
 def _newest(chat_ids: Sequence[int]) -> dict[int, str]:
     rows = ChatVersion.objects.filter(chat__in=chat_ids).order_by("chat_id", "number")
-    return {chat_id: content for chat_id, content in rows.values_list("chat_id", "content")}
+    # Of each chat the last one stays, which is the newest.
+    return dict(rows.values_list("chat_id", "content"))

@@ -138,11 +138,11 @@ def compare_replays(request: Request) -> HttpResponse:
 @viewer
 @require_safe
 def export_replay(request: Request, replay: int) -> HttpResponseBase:
-    """`?as=csv` or `?as=jsonl`, with the filters of the page; streamed, with a trailer."""
+    """`?format=csv` or `?format=jsonl`, with the filters of the page; streamed, with a trailer."""
     found = _replay(replay)
     code, status = request.GET.get("rule", ""), request.GET.get("status", "")
     rows = exports.rows(request.tenant, found, code=code, status=status if status in FILTERS else "")
-    kind = "jsonl" if request.GET.get("as") == "jsonl" else "csv"
+    kind = "jsonl" if request.GET.get("format") == "jsonl" else "csv"
     lines: Iterator[bytes] = (
         json_lines(row.as_json() for row in rows)
         if kind == "jsonl"

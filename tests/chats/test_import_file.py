@@ -13,6 +13,7 @@ from django_scopes import scope
 from chats.chunks import imports_to_send_again, run_import
 from chats.domain.exchange import from_json, to_exchange
 from chats.models import Chat, ChatVersion, ImportedChat, ImportJob
+from chats.problem_sentences import sections_of
 from chats.queries.chats import record_of
 from chats.services.importing import try_again
 from eleanor_site.audit.models import Entry
@@ -95,7 +96,9 @@ def test_bad_records_are_left_out_with_their_line(in_acme: Tenant) -> None:
     assert job.status == Status.DONE
     assert (job.taken, job.skipped) == (2, 2)
     report = json.loads(job.report)
-    assert {place for found in report["problems"].values() for place in found["places"]} >= {"line 3"}
+    shown = [place for section in sections_of(report) for row in section["rows"] for place in row["places"]]
+    assert any(place.startswith("line 3: ") for place in shown)
+    assert any("contnt" in place for place in shown)
 
 
 @pytest.mark.parametrize(

@@ -212,14 +212,14 @@ def test_an_export_holds_every_finding_and_proves_to_be_whole(viewer: Client, ac
     with scope(tenant=acme):
         replay = run(acme)
         wanted = [f for _key, f in findings(replay)]
-    data = stream(viewer.get(f"/t/acme/replays/{replay.pk}/export?as=jsonl"))
+    data = stream(viewer.get(f"/t/acme/replays/{replay.pk}/export?format=jsonl"))
     assert check(io.BytesIO(data)).flaw is None
     rows = [json.loads(line) for line in data.splitlines()[:-1]]
     assert [(r["message"], r["stage"], r["turn"], r["status"]) for r in rows] == [
         (f.message, f.stage, f.turn + 1, f.status or "") for f in wanted
     ]
     assert check(io.BytesIO(data.replace(b'"new"', b'"old"', 1))).flaw == "digest_differs"
-    sheet = stream(viewer.get(f"/t/acme/replays/{replay.pk}/export?as=csv&status=new"))
+    sheet = stream(viewer.get(f"/t/acme/replays/{replay.pk}/export?format=csv&status=new"))
     assert check(io.BytesIO(sheet)).flaw is None
     read = list(csv.DictReader(line for line in sheet.decode().splitlines() if not line.startswith("#")))
     assert len(read) == sum(f.status == "new" for f in wanted) > 0

@@ -95,7 +95,8 @@ def test_forms(admin_of_furnished: Client, acme: Tenant, subtests: pytest.Subtes
         "code", "title_en", "title_fr", "expression", "prompt_en", "prompt_fr", "stage", "max_nudges", "revision",
         "note", "seen_release", "order", "entry", "pattern", "kind", "argument", "argument_pattern", "rules", "import",
         "title", "remove", "up", "down", "to", "add", "move", "number", "at", "fire", "not", "clause", "build", "chat",
-        "version", "message", "value", "queue", "point", "scope", "compare", "left", "right", "title", "email", "role", "name", "step_budget", "precision_target", "observe_days", "action", "mode",
+        "version", "message", "value", "queue", "point", "scope", "compare", "left", "right", "email", "role", "name",
+        "step_budget", "precision_target", "observe_days", "action", "mode",
     ]  # fmt: skip
     for path in paths():
         url = known(path, 1, 1)

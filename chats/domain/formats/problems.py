@@ -89,15 +89,17 @@ class LimitPassed(ReadingProblem):
 
 @dataclass(slots=True)
 class Noted:
-    """A count with the first places."""
+    """A count with the first places, and what was found at each (the arguments of its problem)."""
 
     count: int = 0
     places: list[Place] = field(default_factory=list)
+    details: list[Mapping[str, object]] = field(default_factory=list)
 
-    def add(self, place: Place, count: int = 1) -> None:
+    def add(self, place: Place, count: int = 1, details: Mapping[str, object] | None = None) -> None:
         self.count += count
         if len(self.places) < PLACES_KEPT:
             self.places.append(place)
+            self.details.append(details or {})
 
 
 @dataclass(slots=True)
@@ -144,7 +146,7 @@ class ImportReport:
         self.duplicate_keys += other.duplicate_keys
 
     def note_problem(self, problem: Problem) -> None:
-        self.problems.setdefault(problem.code, Noted()).add(problem.place)
+        self.problems.setdefault(problem.code, Noted()).add(problem.place, details=problem.args)
         self.chats_lost += problem.chat_lost
 
     def note_skipped(self, reason: str, place: Place, count: int = 1) -> None:

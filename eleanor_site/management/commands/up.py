@@ -8,7 +8,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ class Command(BaseCommand):
 
 def children(port: int) -> list[Child]:
     """Return the processes of one checkout: the private Redis if there is one, the worker with beat, and the web."""
-    return [*_private_redis(), _worker(), _web(port)]
+    return [*_private_redis(), *_workers(), _beat(), _web(port)]
 
 
 @contextlib.contextmanager
@@ -156,19 +156,36 @@ def _private_redis() -> list[Child]:
     return [Child(name="redis", command=broker.server, ready=accepts, foundation=True)]
 
 
-def _worker() -> Child:
-    queues = {settings.CELERY_TASK_DEFAULT_QUEUE, *(route["queue"] for route in settings.CELERY_TASK_ROUTES.values())}
+def _workers() -> list[Child]:
+    """One for imports, which may take minutes, and one for everything that somebody waits for."""
+    imports = settings.CELERY_TASK_DEFAULT_QUEUE
+    others = {route["queue"] for route in settings.CELERY_TASK_ROUTES.values()} - {imports}
+    return [_worker("worker", sorted(others)), _worker("importer", [imports])]
+
+
+def _worker(name: str, queues: Sequence[str]) -> Child:
     return Child(
-        name="worker",
+        name=name,
         command=[
             *(sys.executable, "-m", "celery", "--quiet", "--app", "eleanor_site.celery", "worker"),
-            *("--pool", "prefork", "--concurrency", "1", "--queues", ",".join(sorted(queues))),
-            *("--beat", "--schedule", str(settings.VAR_DIR / "celerybeat-schedule")),
-            *("--loglevel", "WARNING", "--without-gossip", "--without-mingle"),
+            *("--pool", "prefork", "--concurrency", "1", "--queues", ",".join(queues)),
+            *("--hostname", f"{name}@%h", "--loglevel", "WARNING", "--without-gossip", "--without-mingle"),
         ],
         # In a container everything runs as root, and this worker takes nothing but JSON from its own checkout.
         environment={"PYTHONWARNINGS": "ignore:You're running the worker with superuser:UserWarning"},
         orphan_signal=signal.SIGQUIT,  # ends now and hands its task back, instead of finishing it first
+    )
+
+
+def _beat() -> Child:
+    """A child of its own: inside a worker nobody would notice its end, and with it all recovery ends."""
+    return Child(
+        name="beat",
+        command=[
+            *(sys.executable, "-m", "celery", "--quiet", "--app", "eleanor_site.celery", "beat"),
+            *("--schedule", str(settings.VAR_DIR / "celerybeat-schedule")),
+            *("--pidfile=", "--loglevel", "WARNING"),
+        ],
     )
 
 
