@@ -10,11 +10,13 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
-from django.db.models import F, Max, Q, QuerySet
+from django.db import connection
+from django.db.models import Count, F, Max, Q, QuerySet, Sum
+from django.db.models.expressions import RawSQL
 from django.utils.translation import gettext as _
 
 from chats.models import Chat, ChatVersion, Corpus, ImportJob, SavedSearch
@@ -126,7 +128,6 @@ class CorpusView:
     parts: tuple[Part, ...] = ()
     missing: int = 0
     as_of: datetime | None = None
-    versions: tuple[int, ...] = field(default=(), repr=False)
 
     @property
     def points(self) -> int:
@@ -196,13 +197,9 @@ def outdated_chats(segments: Sequence[Segment], prompts: dict[str, str] | None =
 def corpus_view(scope: Scope = ALL) -> CorpusView:
     """The points of the scope's chats as they are stored now, with the tenant's present catalogue and prompts."""
     segments = list(segments_of(catalogue_entries()))
-    if scope.kind == "corpus":
-        members = set(scope.versions())
-        covered, versions = _covered(segments, Q(), members)
-        return _view(segments, covered, versions, missing=len(members) - len(versions))
-    condition = _NEWEST if scope == ALL else _NEWEST & Q(version__chat__in=scope.chats().order_by().values("pk"))
-    covered, versions = _covered(segments, condition)
-    return _view(segments, covered, versions, missing=max(0, newest_versions(scope.chats()).count() - len(versions)))
+    parts = _parts(segments, _condition(scope), outdated_chats(segments))
+    wanted = len(set(scope.versions())) if scope.kind == "corpus" else newest_versions(scope.chats()).count()
+    return _view(segments, parts, max(0, wanted - sum(part.chats for part in parts)))
 
 
 def parts_of(
@@ -211,44 +208,63 @@ def parts_of(
     """The stored points of these versions, and the versions that have none for this catalogue and these prompts."""
     wanted = list(versions)
     segments = list(segments_of(catalogue))
-    covered, found = _covered(segments, Q(), set(wanted), prompts)
-    held = set(found)
-    missing = [pk for pk in wanted if pk not in held]
-    return _view(segments, covered, found, missing=len(missing)), missing
+    condition, outdated = Q(version__in=_listed(wanted)), outdated_chats(segments, prompts)
+    parts = _parts(segments, condition, outdated)
+    missing: list[int] = []
+    if sum(part.chats for part in parts) < len(wanted):
+        held = _held(segments, condition, outdated)
+        missing = [pk for pk in wanted if pk not in held]
+    return _view(segments, parts, len(missing)), missing
 
 
-def _covered(
-    segments: Sequence[Segment],
-    condition: Q,
-    wanted: set[int] | None = None,
-    prompts: dict[str, str] | None = None,
-) -> tuple[dict[int, dict[int, int]], list[int]]:
-    """Points of each covered chat by segment and number, and the versions covered."""
-    outdated = outdated_chats(segments, prompts)
-    rows = SegmentChat.objects.filter(condition, segment__in=[s.pk for s in segments], superseded=False)
-    covered: dict[int, dict[int, int]] = {}
-    versions: list[int] = []
-    listed = rows.order_by("segment", "number").values_list("segment", "number", "version", "point_count")
-    for segment, number, version, points in listed.iterator(chunk_size=5000):
-        if number in outdated.get(segment, ()) or (wanted is not None and version not in wanted):
-            continue
-        covered.setdefault(segment, {})[number] = points
-        versions.append(version)
-    return covered, versions
+def _condition(scope: Scope) -> Q:
+    """Which rows of segments belong to the scope."""
+    if scope.kind == "corpus":
+        return Q(version__in=_listed(scope.versions()))
+    return _NEWEST if scope == ALL else _NEWEST & Q(version__chat__in=scope.chats().order_by().values("pk"))
 
 
-def _view(
-    segments: Sequence[Segment], covered: dict[int, dict[int, int]], versions: list[int], *, missing: int
-) -> CorpusView:
+def _listed(ids: Iterable[int]) -> RawSQL:
+    """However many ids, as one parameter."""
+    text = ",".join(str(pk) for pk in ids)
+    if connection.vendor == "postgresql":
+        return RawSQL("SELECT unnest(%s::bigint[])", ("{" + text + "}",))
+    return RawSQL("SELECT value FROM json_each(%s)", (f"[{text}]",))
+
+
+def _rows(segments: Sequence[Segment], condition: Q) -> QuerySet[SegmentChat]:
+    return SegmentChat.objects.filter(condition, segment__in=[s.pk for s in segments], superseded=False)
+
+
+def _parts(segments: Sequence[Segment], condition: Q, outdated: Mapping[int, frozenset[int]]) -> list[Part]:
+    """What is covered of each segment. Chats are only listed of segments that are covered in part."""
+    rows = _rows(segments, condition)
+    sums = rows.order_by().values("segment").annotate(n=Count("pk"), points=Sum("point_count"))
+    held = {pk: (n, points) for pk, n, points in sums.values_list("segment", "n", "points")}
     parts = []
     for segment in segments:
-        held = covered.get(segment.pk, {})
-        if not held:
-            continue
-        kept = None if len(held) == segment.chat_count else packed_bits(held, segment.chat_count)
-        parts.append(Part(segment.pk, segment.digest, kept, sum(held.values()), len(held)))
-    as_of = max((s.created_at for s in segments if s.pk in covered), default=None)
-    return CorpusView(tuple(parts), missing, as_of, tuple(versions))
+        chats, points = held.get(segment.pk, (0, 0))
+        kept = None
+        if chats and (chats < segment.chat_count or segment.pk in outdated):
+            listed = rows.filter(segment=segment).values_list("number", "point_count")
+            counts = {n: count for n, count in listed if n not in outdated.get(segment.pk, ())}
+            chats, points = len(counts), sum(counts.values())
+            kept = packed_bits(counts, segment.chat_count)
+        if chats:
+            parts.append(Part(segment.pk, segment.digest, kept, points, chats))
+    return parts
+
+
+def _held(segments: Sequence[Segment], condition: Q, outdated: Mapping[int, frozenset[int]]) -> set[int]:
+    """The chat versions that are covered."""
+    listed = _rows(segments, condition).values_list("segment", "number", "version")
+    return {version for pk, n, version in listed.iterator(chunk_size=5000) if n not in outdated.get(pk, ())}
+
+
+def _view(segments: Sequence[Segment], parts: Sequence[Part], missing: int) -> CorpusView:
+    used = {part.segment for part in parts}
+    as_of = max((segment.created_at for segment in segments if segment.pk in used), default=None)
+    return CorpusView(tuple(parts), missing, as_of)
 
 
 def content_hashes_in(view: CorpusView) -> list[str]:
@@ -269,9 +285,12 @@ def content_hashes_in(view: CorpusView) -> list[str]:
 
 def versions_missing(view: CorpusView, scope: Scope) -> list[int]:
     """The versions of the scope that the view doesn't cover, in the order in which they are replayed."""
-    if not view.missing:
-        return []
-    held = set(view.versions)
+    return _uncovered(scope) if view.missing else []
+
+
+def _uncovered(scope: Scope) -> list[int]:
+    segments = list(segments_of(catalogue_entries()))
+    held = _held(segments, _condition(scope), outdated_chats(segments))
     return [pk for pk in scope.versions() if pk not in held]
 
 
@@ -334,11 +353,6 @@ def is_importing() -> bool:
     return ImportJob.objects.filter(status__in=(Status.QUEUED, Status.RUNNING)).exists()
 
 
-def uncovered_versions(limit: int | None = None) -> list[int]:
+def uncovered_versions() -> list[int]:
     """Newest versions without columns for the present catalogue and prompts, in the order in which chats came in."""
-    segments = list(segments_of(catalogue_entries()))
-    _covered_chats, held = _covered(segments, _NEWEST)
-    there = set(held)
-    newest = newest_versions(Chat.objects.all()).values_list("pk", flat=True)
-    found = [pk for pk in newest.iterator(chunk_size=5000) if pk not in there]
-    return found if limit is None else found[:limit]
+    return _uncovered(ALL)

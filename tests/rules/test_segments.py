@@ -118,7 +118,8 @@ def test_a_new_version_takes_the_place_of_the_old_one(in_acme: Tenant) -> None:
         ChatVersion.objects.exclude(pk=old.pk).values_list("pk", flat=True)
     )
     frozen = corpus_view(Scope("corpus", corpus.pk))
-    assert (frozen.points, frozen.missing, frozen.versions) == (1, 0, (old.pk,))
+    assert (frozen.points, frozen.chats, frozen.missing) == (1, 1, 0)
+    assert frozen.digest != view.digest
 
 
 def test_scopes_of_an_import(in_acme: Tenant) -> None:
