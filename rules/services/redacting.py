@@ -86,7 +86,8 @@ def redactor_of(pattern: str, chosen: Collection[int] = ()) -> Redactor:
         if not pattern:
             return first
         then = without_matches(first.record, lambda text: _spans(pattern, text))
-        return Redaction(then.record, [*first.places, *then.places])
+        places = sorted([*first.places, *then.places], key=lambda place: (place.message is None, place.message or 0))
+        return Redaction(then.record, places)
 
     return _keeping_nudges(redactor)
 
