@@ -88,4 +88,14 @@
   document.addEventListener("htmx:afterSettle", (event) => {
     if (event.detail.target?.id === "why" && event.detail.requestConfig?.triggeringEvent?.type === "click") one("#why-title")?.focus();
   });
+
+  /* The nudge stands at the end of a long prompt: bring it into its well's view, and nothing else. */
+  document.addEventListener("htmx:afterSettle", (event) => {
+    if (event.detail.target?.id !== "preview") return;
+    const added = event.detail.target.querySelector(".added");
+    const well = added?.closest(".rendered-text");
+    if (well) well.scrollTop = Math.max(0, added.offsetTop - well.clientHeight / 3);
+    const pane = one("#prompt");
+    if (added && pane.scrollHeight > pane.clientHeight) pane.scrollTop = pane.scrollHeight;
+  });
 })();
