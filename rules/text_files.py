@@ -1,7 +1,8 @@
 """Where the texts of segments lie: Arrow files in media storage, one a segment, named by their hash.
 
 A file is only a copy of what the chats say. One that is missing or damaged is noticed when it is opened and made anew
-by a worker; nothing is ever read from it before its hash has been checked once in this process.
+by a worker. Nothing is read from a file before its hash has been checked; a note beside it says for which state of the
+file that was done, so that a web process that has just started doesn't read hundreds of megabytes first.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from django.conf import settings
 
 from rules.models import Segment
 
-_checked: dict[str, tuple[int, int, int]] = {}
+_checked: dict[str, str] = {}
 _CHECKED_LIMIT = 10_000
 _BLOCK = 1 << 20
 
@@ -44,12 +45,14 @@ def write(segment: Segment, texts: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(name)
         raise
+    _note(path, _state(path))
 
 
 def remove(segment: Segment) -> None:
     """Delete the file, unless another segment of the tenant has the same texts."""
     if not Segment.objects.filter(text_hash=segment.text_hash).exclude(pk=segment.pk).exists():
         path_of(segment).unlink(missing_ok=True)
+        _note_of(path_of(segment)).unlink(missing_ok=True)
 
 
 def remove_orphans(tenant_id: int, before: float) -> int:
@@ -89,9 +92,8 @@ def open_texts(segment: Segment) -> Any:
 
 def _check(path: Path, text_hash: str) -> None:
     try:
-        status = os.stat(path)
-        state = (status.st_ino, status.st_size, status.st_mtime_ns)
-        if _checked.get(str(path)) == state:
+        state = _state(path)
+        if _checked.get(str(path)) == state or _is_noted(path, state):
             return
         digest = hashlib.sha256()
         with path.open("rb") as file:
@@ -101,6 +103,30 @@ def _check(path: Path, text_hash: str) -> None:
         raise TextsGone(str(error)) from error
     if digest.hexdigest() != text_hash:
         raise TextsGone(f"{path.name} is damaged")
+    _note(path, state)
+
+
+def _state(path: Path) -> str:
+    """What changes whenever somebody writes to the file."""
+    status = os.stat(path)
+    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
+
+
+def _note_of(path: Path) -> Path:
+    return path.with_suffix(".checked")
+
+
+def _is_noted(path: Path, state: str) -> bool:
+    try:
+        return _note_of(path).read_text(encoding="ascii") == state
+    except (OSError, UnicodeDecodeError):
+        return False
+
+
+def _note(path: Path, state: str) -> None:
     if len(_checked) >= _CHECKED_LIMIT:
         _checked.clear()
     _checked[str(path)] = state
+    # Without the note the next process checks again.
+    with contextlib.suppress(OSError):
+        _note_of(path).write_text(state, encoding="ascii")

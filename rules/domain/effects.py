@@ -38,7 +38,7 @@ from rules.domain.settling import (
 )
 
 PREVIEW_SECONDS: Final = 0.12
-_KEPT_MASKS: Final = 64
+_KEPT_MASKS: Final = 16
 _Z: Final = 1.96
 
 _NOWHERE: Final = np.empty(0, dtype=np.int64)

@@ -158,7 +158,8 @@ def effect(tenant: Tenant, specs: Sequence[RuleSpec], code: str, scope: Scope, s
     return EffectAnswer(
         state,
         engine.facts,
-        found,
+        # Numbers only: a page's context lives in a cycle until the collector comes by, and would keep megabytes alive.
+        None if found is None else replace(found, segments=()),
         before,
         broken,
         engine.prepared,
@@ -185,6 +186,8 @@ def _effect(
     except text_files.TextsGone:
         return None, "preparing", ""
     kept_columns.store_bits(tenant, live.views, engine.view.parts)
+    if not found.exact and not found.seen:
+        return None, "preparing", ""  # nothing has been seen yet, so there is nothing to estimate from
     return found, "ready", ""
 
 

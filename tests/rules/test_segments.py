@@ -150,6 +150,20 @@ def test_a_text_file_that_is_gone_or_damaged_is_made_anew(in_acme: Tenant, harm:
     assert len(text_files.open_texts(segment).final) > 0
 
 
+def test_a_file_is_read_whole_for_its_hash_only_once(in_acme: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    import_text(in_acme, random_lines(9, 3))
+    segment = Segment.objects.get()
+    monkeypatch.setattr(text_files, "_checked", {})  # another process
+    with monkeypatch.context() as patched:
+        patched.setattr(text_files, "_BLOCK", "nobody reads it")
+        text_files.open_texts(segment)
+    note = text_files.path_of(segment).with_suffix(".checked")
+    note.write_text("1 2 3")
+    monkeypatch.setattr(text_files, "_checked", {})
+    text_files.open_texts(segment)
+    assert note.read_text() != "1 2 3"
+
+
 def test_another_tool_catalogue_makes_other_segments_and_the_old_ones_come_back(in_acme: Tenant) -> None:
     import_text(in_acme, random_lines(4, 10))
     before = corpus_view()
