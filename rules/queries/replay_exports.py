@@ -13,7 +13,7 @@ from chats.models import ChatVersion
 from eleanor_site.tenants.models import Tenant
 from rules.domain.results import Finding
 from rules.models import Replay
-from rules.queries.replays import findings, manifest
+from rules.queries.replays import manifest
 
 BATCH = 500
 HEADER = (
@@ -49,35 +49,33 @@ class ExportRow:
 
 
 def rows(tenant: Tenant, replay: Replay, *, code: str = "", status: str = "") -> Iterator[ExportRow]:
-    """The findings in the order of the replay. The scope is open while rows are read, never between them."""
+    """The findings in the order of the replay, a chunk at a time.
+
+    The scope is open while rows are read, and never while somebody else has the line.
+    """
+    from rules.queries.replay_findings import findings_by_chunk  # numeric libraries, on first use
+
     with scope(tenant=tenant):
         versions = {spec.code: spec.version for spec in manifest(replay).rules}
-    after = ""
+    chunks = findings_by_chunk(replay, code=code, status=status)
     while True:
         with scope(tenant=tenant):
-            part = _part(replay, code, status, after)
-            chats = _chats(part)
-        for _key, finding in part:
+            part = next(chunks, None)
+            chats = _chats(part or [])
+        if part is None:
+            return
+        for finding in part:
             if finding.version in chats:
                 yield _row(finding, versions, chats[finding.version])
-        if len(part) < BATCH:
-            return
-        after = part[-1][0]
 
 
-def _part(replay: Replay, code: str, status: str, after: str) -> list[tuple[str, Finding]]:
-    found = []
-    for row in findings(replay, code=code, status=status, after=after):
-        found.append(row)
-        if len(found) == BATCH:
-            break
+def _chats(part: list[Finding]) -> dict[int, ChatVersion]:
+    wanted = sorted({finding.version for finding in part})
+    found: dict[int, ChatVersion] = {}
+    for at in range(0, len(wanted), BATCH):
+        rows = ChatVersion.objects.filter(pk__in=wanted[at : at + BATCH]).select_related("chat").defer("content")
+        found.update((version.pk, version) for version in rows)
     return found
-
-
-def _chats(part: list[tuple[str, Finding]]) -> dict[int, ChatVersion]:
-    wanted = {finding.version for _key, finding in part}
-    rows = ChatVersion.objects.filter(pk__in=wanted).select_related("chat").defer("content")
-    return {version.pk: version for version in rows}
 
 
 def _row(finding: Finding, versions: dict[str, int], version: ChatVersion) -> ExportRow:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,7 +26,10 @@ from rules.queries.replays import compared, manifest
 from rules.queries.segments import Part, packed_bits
 
 _STRAY = "s"
-_AT_ONCE = 512
+# Points that are read at once: few for a page, more and more for an export.
+_AT_FIRST = 64
+_AT_MOST = 4096
+_FEW_CHATS = 200
 
 
 @dataclass
@@ -71,6 +74,13 @@ class _Chunk:
         rows = SegmentChat.objects.filter(segment=self.row.segment_id)
         return {row.number: row for row in rows}
 
+    def chats_of(self, numbers: Collection[int]) -> Mapping[int, SegmentChat]:
+        """The chats of these numbers: a page needs a few of thousands."""
+        if "chats" in self.__dict__ or len(numbers) > _FEW_CHATS:
+            return self.chats
+        rows = SegmentChat.objects.filter(segment=self.row.segment_id, number__in=sorted(numbers))
+        return {row.number: row for row in rows}
+
 
 def _chunks(replay: Replay, first: int = 0) -> Iterator[_Chunk]:
     """Chunks that are done, in their order."""
@@ -88,6 +98,17 @@ def _chunk_of(row: ReplayChunk) -> _Chunk:
     frozen, against = manifest(row.replay), compared(row.replay)
     others = kept_columns.engine_rules(against.rules) if against is not None else None
     return _Chunk(row, frozen.defaults, kept_columns.engine_rules(frozen.rules), others)
+
+
+def findings_by_chunk(replay: Replay, *, code: str, status: str) -> Iterator[list[Finding]]:
+    """The same findings chunk by chunk: whoever needs all of them has each segment's rows read once."""
+    for chunk in _chunks(replay):
+        found: list[Finding] = []
+        if _may_hold(chunk.row, code, status):
+            found += (finding for _place, finding in _findings_at(chunk, _places(chunk, code, status)))
+            if status in ("", "recorded_only"):
+                found += (finding for _key, finding in _strays(chunk, code, -1))
+        yield found
 
 
 def findings(replay: Replay, *, code: str, status: str, after: str) -> Iterator[tuple[str, Finding]]:
@@ -169,18 +190,22 @@ def _compared_codes(chunk: _Chunk) -> Any:
 
 
 def _findings_at(chunk: _Chunk, places: Places) -> Iterator[tuple[int, Finding]]:
-    """The findings at these points, read from the columns a few hundred at a time."""
+    """The findings at these points, read from the columns in growing portions."""
     columns = chunk.points.columns
     codes = [rule.code for rule in chunk.rules]
     others = [rule.code for rule in chunk.others or ()]
     turns = columns.field("turn")
-    for at in range(0, len(places), _AT_ONCE):
-        part = places[at : at + _AT_ONCE]
+    at, size = 0, _AT_FIRST
+    while at < len(places):
+        part = places[at : at + size]
+        at, size = at + size, min(size * 4, _AT_MOST)
+        numbers = columns.field("chat")[part].tolist()
+        chats = chunk.chats_of(set(numbers))
         fired, following = chunk.outcome[part].tolist(), columns.field("next_nudge")[part].tolist()
         compared_with = [NONE] * len(part) if chunk.compared is None else chunk.compared[part].tolist()
         rows = zip(
             part.tolist(),
-            columns.field("chat")[part].tolist(),
+            numbers,
             columns.field("message")[part].tolist(),
             columns.field("is_round")[part].tolist(),
             turns[part].tolist(),
@@ -190,7 +215,7 @@ def _findings_at(chunk: _Chunk, places: Places) -> Iterator[tuple[int, Finding]]
             strict=True,
         )
         for place, number, message, is_round, turn, rule, nudge, other in rows:
-            chat = chunk.chats[number]
+            chat = chats[number]
             code = None if rule == NONE else codes[rule]
             recorded = columns.codes[nudge - 1] if nudge else None
             yield (
@@ -332,33 +357,75 @@ def outcome_digest(points: Points, outcome: Outcome, contents: bytes, kept: Any)
 # --- two replays
 
 
-def changes(left: Replay, right: Replay) -> tuple[dict[str, tuple[int, int]], int]:
-    """Firings that only the right one has, and only the left one, by code; and the number of chats lined up.
+@dataclass
+class _Pair:
+    """A chunk of the right replay, and what the left one decided at its points, as far as both have the chats.
 
-    Chats are lined up by what they hold, whatever segments they lay in.
+    `old` holds places in the left list; `lined_up` tells of each point whether its chat is in both.
     """
+
+    chunk: _Chunk
+    old: Outcome
+    lined_up: Any
+    chats: int
+
+
+def _pairs(left: Replay, right: Replay, first: int = 0) -> Iterator[_Pair]:
+    """The chunks of the right replay beside the left one's decisions.
+
+    Chunks over the same chats of the same segment lie side by side as they are; other chats are found by what they
+    hold, whatever segments they lay in.
+    """
+    rows = ReplayChunk.objects.filter(replay=left, status="done", segment__isnull=False)
+    same = {(segment, _bytes(kept)): pk for pk, segment, kept in rows.values_list("pk", "segment", "scope")}
+    known: dict[bytes, Any] | None = None
+    for chunk in _chunks(right, first):
+        columns, kept = chunk.points.columns, chunk.row.scope
+        pk = same.get((chunk.row.segment_id or 0, _bytes(kept)))
+        if pk is not None:
+            old = unpack_outcome(bytes(rows.values_list("result", flat=True).get(pk=pk) or b""))
+            scope = chunk.points.scope
+            lined_up = np.ones(columns.points, dtype=np.bool_) if scope is None else scope
+            yield _Pair(chunk, old, lined_up, len(chats_in(chunk.points, kept)))
+            continue
+        if known is None:
+            known = dict(_decided(left))
+        yield _by_content(chunk, known)
+
+
+def _bytes(kept: Any) -> bytes | None:
+    return None if kept is None else bytes(kept)
+
+
+def _by_content(chunk: _Chunk, known: Mapping[bytes, Any]) -> _Pair:
+    columns = chunk.points.columns
+    starts = columns.chat_starts.tolist()
+    contents = bytes(chunk.segment.contents)
+    old = np.full(columns.points, NONE, dtype=np.uint16)
+    lined_up = np.zeros(columns.points, dtype=np.bool_)
+    shared = 0
+    for chat in chats_in(chunk.points, chunk.row.scope):
+        start, end = starts[chat], starts[chat + 1]
+        before = known.get(contents[32 * chat : 32 * chat + 32])
+        if before is not None and len(before) == end - start:
+            old[start:end], lined_up[start:end] = before, True
+            shared += 1
+    return _Pair(chunk, old, lined_up, shared)
+
+
+def changes(left: Replay, right: Replay) -> tuple[dict[str, tuple[int, int]], int]:
+    """Firings that only the right one has, and only the left one, by code; and the number of chats lined up."""
     rules_left, rules_right = (kept_columns.engine_rules(manifest(replay).rules) for replay in (left, right))
-    known: dict[bytes, Any] = {}
-    for contents, decided in _decided(left):
-        known[contents] = decided
     table = translation(rules_left, rules_right)
     newly = np.zeros(len(rules_right) + 1, dtype=np.int64)
     gone = np.zeros(len(rules_left) + 1, dtype=np.int64)
     shared = 0
-    olds: list[Any] = []
-    news: list[Any] = []
-    for contents, decided in _decided(right):
-        before = known.get(contents)
-        if before is None or len(before) != len(decided):
-            continue
-        shared += 1
-        olds.append(before)
-        news.append(decided)
-    if shared:
-        old, new = np.concatenate(olds), np.concatenate(news)
-        differs = np.flatnonzero(table[old] != new)
+    for pair in _pairs(left, right):
+        shared += pair.chats
+        new = pair.chunk.outcome
+        differs = np.flatnonzero(pair.lined_up & (table[pair.old] != new))
         newly += np.bincount(np.minimum(new[differs], len(rules_right)), minlength=len(newly))
-        gone += np.bincount(np.minimum(old[differs], len(rules_left)), minlength=len(gone))
+        gone += np.bincount(np.minimum(pair.old[differs], len(rules_left)), minlength=len(gone))
     found: dict[str, tuple[int, int]] = {}
     for rule, count in zip(rules_right, newly.tolist(), strict=False):
         found[rule.code] = (count, 0)
@@ -372,43 +439,34 @@ def changed_points(
 ) -> Iterator[tuple[str, int, int, str, int, str | None, str | None]]:
     """Points at which the two decide otherwise: key, version, message, stage, turn, left and right rule."""
     rules_left = kept_columns.engine_rules(manifest(left).rules)
-    known = dict(_decided(left))
     chunk_number, _dash, offset = after.partition("-")
     first = whole_number(chunk_number, otherwise=0)
-    for chunk in _chunks(right, first):
-        columns = chunk.points.columns
-        starts = columns.chat_starts
-        contents = bytes(chunk.segment.contents)
-        old = np.full(columns.points, NONE, dtype=np.uint16)
-        lined_up = np.zeros(columns.points, dtype=np.bool_)
-        for chat in chats_in(chunk.points, chunk.row.scope):
-            start, end = int(starts[chat]), int(starts[chat + 1])
-            before = known.get(contents[32 * chat : 32 * chat + 32])
-            if before is not None and len(before) == end - start:
-                old[start:end] = before
-                lined_up[start:end] = True
+    for pair in _pairs(left, right, first):
+        chunk, old = pair.chunk, pair.old
         table = translation(rules_left, chunk.rules)
-        places = np.flatnonzero(lined_up & (table[old] != chunk.outcome))
-        if chunk.row.number == first:
-            places = places[np.searchsorted(places, whole_number(offset, otherwise=-1), side="right") :]
+        differs = pair.lined_up & (table[old] != chunk.outcome)
+        if code:
+            was, now = (next((n for n, r in enumerate(rules) if r.code == code), NOWHERE)
+                        for rules in (rules_left, chunk.rules))  # fmt: skip
+            differs &= (old == was) | (chunk.outcome == now)
+        places = np.flatnonzero(differs)
+        if chunk.row.number == first and offset:
+            seen = whole_number(offset, otherwise=-1)
+            places = places[np.searchsorted(places, seen, side="right") :]
         for place, finding in _findings_at(chunk, places):
-            before_rule = int(old[place])
-            was = None if before_rule == NONE else rules_left[before_rule].code
-            if code and code not in (was, finding.code):
-                continue
+            before = int(old[place])
+            rule = None if before == NONE else rules_left[before].code
             key = f"{chunk.row.number}-{place}"
-            yield key, finding.version, finding.message, finding.stage, finding.turn, was, finding.code
+            yield key, finding.version, finding.message, finding.stage, finding.turn, rule, finding.code
 
 
 def _decided(replay: Replay) -> Iterator[tuple[bytes, Any]]:
     """What was decided at the points of each chat, by what the chat holds."""
     for chunk in _chunks(replay):
-        columns = chunk.points.columns
-        starts = columns.chat_starts
+        starts = chunk.points.columns.chat_starts.tolist()
         contents = bytes(chunk.segment.contents)
         for chat in chats_in(chunk.points, chunk.row.scope):
-            start, end = int(starts[chat]), int(starts[chat + 1])
-            yield contents[32 * chat : 32 * chat + 32], chunk.outcome[start:end]
+            yield contents[32 * chat : 32 * chat + 32], chunk.outcome[starts[chat] : starts[chat + 1]]
 
 
 def chats_in(points: Points, kept: Any) -> Sequence[int]:

@@ -1,4 +1,4 @@
-"""Seeded small chats in the exchange form: tools of each kind, repeats, nudges, turns without an answer, two languages."""
+"""Seeded small chats in the exchange form: tools of each kind, repeats, nudges, cut turns, two languages."""
 
 from __future__ import annotations
 

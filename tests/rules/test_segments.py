@@ -46,7 +46,7 @@ def two_messages(name: str, answer: str = "I will do it.") -> str:
 
 
 def points_of(tenant: Tenant) -> list[tuple[int, int, int, str, int, str | None]]:
-    """Each point of the tenant's columns by version, message, turn, stage and recorded nudge, from the columns alone."""
+    """Each point by version, message, turn, stage and recorded nudge, from the columns alone."""
     found = []
     view = corpus_view()
     for part, points in zip(view.parts, kept_columns.views_of(tenant, view.parts, defaults_of(tenant)), strict=True):
