@@ -32,7 +32,7 @@ PREVIEWS = Allowance("previews", 600, 600)
 
 def take(allowance: Allowance, who: str, amount: int = 1) -> int:
     """Use that many tokens. 0 when there were as many, else the seconds until there will be."""
-    key = hmac.new(settings.SECRET_KEY.encode(), f"{allowance.name}:{who}".encode(), hashlib.sha256).hexdigest()
+    key = _key(allowance, who)
     now = timezone.now()
     with transaction.atomic():
         bucket, _created = TokenBucket.objects.select_for_update().get_or_create(
@@ -47,6 +47,19 @@ def take(allowance: Allowance, who: str, amount: int = 1) -> int:
         bucket.tokens -= amount
         bucket.save()
     return 0
+
+
+def give_back(allowance: Allowance, who: str) -> None:
+    """Undo a `take` that turned out to be harmless, such as a sign-in that succeeded."""
+    with transaction.atomic():
+        bucket = TokenBucket.objects.select_for_update().filter(key=_key(allowance, who)).first()
+        if bucket is not None:
+            bucket.tokens = min(float(allowance.burst), bucket.tokens + 1)
+            bucket.save()
+
+
+def _key(allowance: Allowance, who: str) -> str:
+    return hmac.new(settings.SECRET_KEY.encode(), f"{allowance.name}:{who}".encode(), hashlib.sha256).hexdigest()
 
 
 def forget_full_buckets() -> None:

@@ -49,6 +49,7 @@ def sign_in(request: HttpRequest) -> HttpResponse:
         # The same words for an unknown address and a wrong password.
         form.add_error(None, _("This address and password don't belong together."))
         return page(request, SIGN_IN, context, part="dialog", status=422)
+    _give_back_try(request, form.cleaned_data["email"])
     login(request, user)
     if wants_part(request):
         signed = {"eleanor:signed-in": {"token": get_token(request)}}
@@ -62,6 +63,12 @@ def sign_in(request: HttpRequest) -> HttpResponse:
 def _wait_seconds(request: HttpRequest, email: str) -> int:
     address = request.META.get("REMOTE_ADDR", "")
     return max(limits.take(limits.SIGN_IN_BY_ADDRESS, address), limits.take(limits.SIGN_IN_BY_ACCOUNT, email.lower()))
+
+
+def _give_back_try(request: HttpRequest, email: str) -> None:
+    """Only failed tries count: somebody who knows the password may sign in as often as needed."""
+    limits.give_back(limits.SIGN_IN_BY_ADDRESS, request.META.get("REMOTE_ADDR", ""))
+    limits.give_back(limits.SIGN_IN_BY_ACCOUNT, email.lower())
 
 
 def _local(request: HttpRequest, url: str) -> str:

@@ -52,6 +52,11 @@ def test_too_many_tries_have_to_wait(people: dict[str, User]) -> None:
     assert int(answer["Retry-After"]) > 0
 
 
+def test_signing_in_itself_is_not_limited(people: dict[str, User]) -> None:
+    for _ in range(limits.SIGN_IN_BY_ADDRESS.burst + 5):
+        assert Client().post(SIGN_IN, GOOD).status_code == 302
+
+
 def test_a_form_posted_without_a_session_is_offered_again(people: dict[str, User], acme: Tenant) -> None:
     make_rule(acme)
     typed = {
