@@ -46,7 +46,7 @@ def test_from_a_file_to_a_report(page: Page, running_site: RunningSite, tmp_path
 
     page.goto(f"{running_site.url}/t/demo/rules/new")
     page.get_by_label("Code", exact=True).fill("PLANT-01")
-    page.get_by_label("Expression").fill('ctx.final_text.contains("watering can")')
+    page.get_by_role("textbox", name="Expression").fill('ctx.final_text.contains("watering can")')
     page.get_by_label("Prompt, English").fill("Water the plant now.")
     page.get_by_role("button", name="Save draft").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("PLANT-01")
@@ -54,7 +54,7 @@ def test_from_a_file_to_a_report(page: Page, running_site: RunningSite, tmp_path
     page.goto(f"{running_site.url}/t/demo/chats/import")
     page.get_by_role("link", name="plants.jsonl").first.click()
     page.get_by_role("link", name="Replay these chats").click()
-    page.get_by_label("With drafts in their places", exact=False).check()
+    page.get_by_label("Rules", exact=True).select_option("drafts")
     page.get_by_role("button", name="Start replay").click()
     row = page.get_by_role("row").filter(has=page.get_by_role("link", name="PLANT-01")).first
     expect(row.get_by_role("cell").nth(3)).to_have_text("3", timeout=30_000)
