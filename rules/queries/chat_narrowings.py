@@ -51,7 +51,11 @@ def _fired_in(tenant: int, replay: int, digest: str, code: str) -> frozenset[int
 
 
 def _verdict_choices() -> list[Choice]:
-    return [("any", _("any")), *((str(value), label) for value, label in Verdict.Value.choices), ("none", _("none yet"))]
+    return [
+        ("any", _("any")),
+        *((str(value), label) for value, label in Verdict.Value.choices),
+        ("none", _("none yet")),
+    ]
 
 
 def _verdict(found: QuerySet[Chat], value: str) -> QuerySet[Chat]:
