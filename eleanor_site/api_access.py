@@ -33,7 +33,6 @@ PAGE: Final = 50
 LARGEST_PAGE: Final = 200
 
 
-
 def _iso_day(value: Any) -> Any:
     """Only the form that is described: the library would take a number for the seconds since 1970."""
     if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):

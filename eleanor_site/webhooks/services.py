@@ -104,9 +104,7 @@ def tell(tenant: Tenant, event: str, data: dict[str, Any], *, subject: str | Non
     return told
 
 
-def _queue(
-    tenant: Tenant, webhook: Webhook, event: str, data: dict[str, Any], subject: str | None = None
-) -> Delivery:
+def _queue(tenant: Tenant, webhook: Webhook, event: str, data: dict[str, Any], subject: str | None = None) -> Delivery:
     now = timezone.now()
     payload = {"type": event, "timestamp": now.isoformat(), "tenant": tenant.slug, "data": data}
     delivery = Delivery.objects.create(

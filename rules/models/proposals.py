@@ -41,9 +41,7 @@ class Proposal(TenantModel):
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=["tenant"], condition=Q(status="open"), name="one_open_proposal_per_tenant"
-            ),
+            models.UniqueConstraint(fields=["tenant"], condition=Q(status="open"), name="one_open_proposal_per_tenant"),
         ]
         indexes: ClassVar = [models.Index(fields=["tenant", "status", "-id"])]
 
