@@ -12,6 +12,7 @@ from django_scopes import scope
 
 from chats.chunks import run_import
 from chats.services.importing import start_import
+from eleanor_site.sending import held_back
 from eleanor_site.tenants.models import Membership, Role, Tenant, User
 from rules.chunks.replays import run_here
 from rules.demo_chats import demo_chats
@@ -30,7 +31,7 @@ class Command(BaseCommand):
             return
         password = secrets.token_urlsafe(9)
         tenant, admin = self._people(password)
-        with scope(tenant=tenant):
+        with scope(tenant=tenant), held_back():
             self._data(tenant, admin)
         self.stdout.write("Demo tenant made. Sign in with one of these, all with the password below:")
         for role in Role:
