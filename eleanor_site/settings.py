@@ -177,10 +177,13 @@ METRICS_TOKEN = os.environ.get("METRICS_TOKEN", "")
 
 BROKER = broker.broker_settings(VAR_DIR)
 CELERY_BROKER_URL = BROKER.url
-# A page that hands work over must not wait for a broker that is down: one more try, at once (kombu's default is seconds).
+# A page that hands work over must not wait for a broker that is down: one more try, at once.
 CELERY_BROKER_TRANSPORT_OPTIONS = {
     **BROKER.transport_options,
-    **{"max_retries": 1, "interval_start": 0, "interval_step": 0.1, "interval_max": 0.1},
+    "max_retries": 1,
+    "interval_start": 0,
+    "interval_step": 0.1,
+    "interval_max": 0.1,
 }
 CELERY_ACCEPT_CONTENT = ["json"]
 CELERY_TASK_SERIALIZER = "json"
