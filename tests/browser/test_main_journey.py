@@ -35,23 +35,24 @@ def test_from_a_file_to_a_report(page: Page, running_site: RunningSite, tmp_path
     ]
     file = tmp_path / "plants.jsonl"
     file.write_text("\n".join(json.dumps(chat) for chat in chats))
-    sign_in(page, running_site)
+    # In a tenant of its own: other journeys ask for what the demo's newest replay found.
+    sign_in(page, running_site, "admin")
 
-    page.goto(f"{running_site.url}/t/demo/chats/import")
+    page.goto(f"{running_site.url}/t/sandbox/chats/import")
     page.get_by_label("File").set_input_files(file)
     page.get_by_role("button", name="Import file").click()
     replay_these = page.get_by_role("link", name="Replay these chats")
     expect(replay_these).to_be_visible(timeout=30_000)
     expect(page.get_by_text("plants.jsonl").first).to_be_visible()
 
-    page.goto(f"{running_site.url}/t/demo/rules/new")
+    page.goto(f"{running_site.url}/t/sandbox/rules/new")
     page.get_by_label("Code", exact=True).fill("PLANT-01")
     page.get_by_role("textbox", name="Expression").fill('ctx.final_text.contains("watering can")')
     page.get_by_label("Prompt, English").fill("Water the plant now.")
     page.get_by_role("button", name="Save draft").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("PLANT-01")
 
-    page.goto(f"{running_site.url}/t/demo/chats/import")
+    page.goto(f"{running_site.url}/t/sandbox/chats/import")
     page.get_by_role("link", name="plants.jsonl").first.click()
     page.get_by_role("link", name="Replay these chats").click()
     page.get_by_label("Rules", exact=True).select_option("drafts")
