@@ -108,7 +108,9 @@ class Site:
 
     def children(self, process: subprocess.Popen[bytes]) -> dict[str, int]:
         """Return the process ids of the supervised processes, by kind."""
-        listed = subprocess.run(["ps", "-A", "-ww", "-o", "pid=,ppid=,args="], capture_output=True, text=True, check=True)
+        # -ww: the whole command line, however narrow the terminal is said to be.
+        command = ["ps", "-A", "-ww", "-o", "pid=,ppid=,args="]
+        listed = subprocess.run(command, capture_output=True, text=True, check=True)
         found = {}
         for line in listed.stdout.splitlines():
             pid, parent, command = line.split(None, 2)
