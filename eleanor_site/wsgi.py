@@ -1,10 +1,11 @@
 """The WSGI entry point: what each web process does once before it answers."""
 
-import gc
 import os
 import threading
 
 from django.core.wsgi import get_wsgi_application
+
+from eleanor_site.collecting import keep_what_is_loaded
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "eleanor_site.settings")
 
@@ -20,8 +21,4 @@ def _start_template_workers() -> None:
 # The first template preview would wait for a worker otherwise; starting one must not hold up the first page.
 threading.Thread(target=_start_template_workers, name="template-workers", daemon=True).start()
 
-# What was loaded at start lives as long as the process. Left in, it is walked by every full collection, which was
-# most of the slowest tenth of the previews.
-gc.collect()
-gc.freeze()
-gc.set_threshold(20_000, 20, 50)
+keep_what_is_loaded()

@@ -46,6 +46,9 @@ def _measured(rounds: int) -> list[dict[str, Any]]:
 
     setup_test_environment()
     databases = setup_databases(verbosity=0, interactive=False)
+    from eleanor_site.collecting import keep_what_is_loaded
+
+    keep_what_is_loaded()  # as every web process does
     try:
         return [row for kind in ("settings", "template") for row in _rows(kind, _times(kind, rounds))]
     finally:
