@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
 
-def whole_number(text: str, *, otherwise: int, most: int = 10**9) -> int:
+T = TypeVar("T")
+
+
+def whole_number(text: str, *, otherwise: T, most: int = 10**9) -> int | T:
     """The number that the text writes in ordinary digits, or `otherwise` when it is none or above `most`."""
     if not (text.isascii() and text.isdecimal()) or len(text) > len(str(most)):
         return otherwise

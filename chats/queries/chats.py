@@ -17,6 +17,7 @@ from chats.domain.exchange import from_json
 from chats.models import Chat, ChatVersion, Corpus, ImportJob, SavedSearch
 from chats.queries.narrowing import narrowings
 from chats.queries.search import found_by
+from eleanor_site.numbers import whole_number
 
 PAGE = 50
 KNOWN_VALUES = 100
@@ -57,7 +58,7 @@ def filter_of(given: QueryDict) -> ChatFilter:
         model=given.get("model", "").replace("\x00", ""),
         format=given.get("format", "").replace("\x00", ""),
         nudged=given.get("nudged", "") == "1",
-        job=int(job) if job.isdecimal() and len(job) < 18 else None,
+        job=whole_number(job, otherwise=None, most=10**17 - 1),
         start=_day(given.get("from", "")),
         end=_day(given.get("to", "")),
         narrowed=tuple((key, value) for key, value in narrowed if value),

@@ -31,6 +31,7 @@ from chats.queries.chats import record_of
 from chats.queries.wrappers import DEFAULT_BUILT_IN, Choice, choice
 from chats.template_pool import shared_pool
 from chats.wrapper_sentences import failure_sentence, left_out_sentences, problem_sentence
+from eleanor_site.numbers import whole_number
 
 SAMPLE: Final = "sample"
 """Stands for the sample conversation where an address names a chat."""
@@ -122,7 +123,7 @@ def chosen_chat(key: str = "", turn: str = "") -> ChosenChat:
 
 def _chosen(key: str, title: str, record: ChatRecord, turn: str) -> ChosenChat:
     turns = turns_of(record)
-    number = int(turn) if turn.isdecimal() and len(turn) < 7 else None
+    number = whole_number(turn, otherwise=None, most=10**6 - 1)
     wanted = number if number is not None and 1 <= number <= len(turns) else None
     return ChosenChat(key, title, record, turns, wanted)
 

@@ -18,6 +18,7 @@ from chats.queries.narrowing import narrowings
 from chats.services.exporting import export_chats
 from chats.services.searches import delete_search, save_search
 from eleanor_site.access import author, viewer
+from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page
 
@@ -34,7 +35,7 @@ def chat_list(request: Request) -> HttpResponse:
 def _list(request: Request, given: QueryDict, *, status: int = 200, **more: Any) -> HttpResponse:
     wanted = filter_of(given)
     after = given.get("after", "")
-    rows = list(chats(wanted, after=int(after) if after.isdecimal() and len(after) < 18 else None)[: PAGE + 1])
+    rows = list(chats(wanted, after=whole_number(after, otherwise=None, most=10**17 - 1))[: PAGE + 1])
     context = {
         "rows": rows[:PAGE],
         "next_after": rows[PAGE - 1].pk if len(rows) > PAGE else None,

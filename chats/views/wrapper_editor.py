@@ -44,6 +44,7 @@ from chats.wrapper_forms.templates import HABITS, argument_views
 from eleanor_site.access import author
 from eleanor_site.errors import too_many
 from eleanor_site.limits import PREVIEWS, take
+from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page, wants_part
 
@@ -366,7 +367,7 @@ def _object(text: str) -> dict[str, str]:
 
 def _revision(data: dict[str, str]) -> int:
     text = data.get("revision", "")
-    return int(text) if text.isdecimal() and len(text) < 9 else -1
+    return whole_number(text, otherwise=-1, most=10**8 - 1)
 
 
 def _row(slug: str) -> WrapperRow:

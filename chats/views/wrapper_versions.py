@@ -18,6 +18,7 @@ from chats.services import wrappers as services
 from chats.services.wrappers import content_of
 from chats.wrapper_forms.conflicts import conflict_rows
 from eleanor_site.access import author, publisher, viewer
+from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page
 
@@ -45,7 +46,7 @@ def make_wrapper_version(request: Request, slug: str) -> HttpResponse:
             tenant=request.tenant,
             wrapper=row.wrapper,
             by=request.user,
-            revision=int(seen) if seen.isdecimal() and len(seen) < 9 else -1,
+            revision=whole_number(seen, otherwise=-1, most=10**8 - 1),
             note=note,
         )
     except Refused as refused:

@@ -17,6 +17,7 @@ from eleanor_site.audit import queries
 from eleanor_site.audit.extras import extra_of
 from eleanor_site.audit.models import Entry
 from eleanor_site.exports import csv_lines, json_lines
+from eleanor_site.numbers import whole_number
 from eleanor_site.web import Request, page
 
 FILTERS = ("actor", "object", "id", "action", "q", "from", "to")
@@ -30,7 +31,7 @@ def changes(request: Request) -> HttpResponse:
     given = request.GET
     after = given.get("after", "")
     wanted = _filter(given)
-    before = int(after) if after.isdecimal() and len(after) < 18 else None
+    before = whole_number(after, otherwise=None, most=10**17 - 1)
     found = queries.entries(**asdict(wanted), before=before)
     rows = list(found[: queries.PAGE + 1])
     context: dict[str, Any] = {

@@ -12,6 +12,7 @@ from django.db.models.expressions import RawSQL
 from django.http import QueryDict
 from django_scopes import get_scope
 
+from eleanor_site.numbers import whole_number
 from rules.models import NudgeDay, RecordedNudge, RuleVersion, Verdict
 
 PAGE = 50
@@ -60,7 +61,7 @@ def filter_of(given: QueryDict) -> NudgeFilter:
     version = text("version")
     return NudgeFilter(
         rule=text("rule"),
-        version=int(version) if version.isdecimal() and len(version) < 18 else None,
+        version=whole_number(version, otherwise=None, most=10**17 - 1),
         model=text("model"),
         language=text("lang"),
         source=one_of("source", Source.values),

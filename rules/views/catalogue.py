@@ -12,6 +12,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from eleanor_site.access import author, viewer
+from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.tenants.models import Role
 from eleanor_site.web import Request, page
@@ -71,7 +72,7 @@ def install(request: Request) -> HttpResponse:
                 rules=made,
                 by=request.user,
                 note=_("From the catalogue"),
-                seen_release=int(seen) if seen.isdecimal() and len(seen) < 10 else -1,
+                seen_release=whole_number(seen, otherwise=-1, most=10**9 - 1),
             )
         except Refused as refused:
             messages.error(request, str(refused))

@@ -125,7 +125,7 @@ def edit_rule(request: Request, code: str) -> HttpResponse:
 def _based_on(request: Request) -> int | None:
     """The version that somebody made one with the draft, coming from the publish page."""
     number = request.POST.get("based_on", "")
-    return int(number) if number.isdecimal() and len(number) < 9 else None
+    return whole_number(number, otherwise=None, most=10**8 - 1)
 
 
 def _saved(request: Request, rule: Rule, draft: RuleDraft) -> HttpResponse:
@@ -203,7 +203,7 @@ def _content(form: RuleForm) -> dict[str, Any]:
     """The form's values as they stand, good or not; numbers that aren't any count as one."""
     values = {name: form[name].value() for name in CONTENT_FIELDS}
     cap = str(values["max_nudges"])
-    values["max_nudges"] = int(cap) if cap.isdecimal() and len(cap) < 6 else 1
+    values["max_nudges"] = whole_number(cap, otherwise=1, most=10**5 - 1)
     return {name: str(v or "").replace("\r\n", "\n") if name != "max_nudges" else v for name, v in values.items()}
 
 
@@ -308,7 +308,7 @@ def restore_revision(request: Request, code: str) -> HttpResponse:
             tenant=request.tenant,
             rule=rule,
             by=request.user,
-            number=int(number) if number.isdecimal() and len(number) < 10 else -1,
+            number=whole_number(number, otherwise=-1, most=10**9 - 1),
             revision=draft.revision if draft else 0,
         )
         messages.success(request, _("State %(n)s is the draft again.") % {"n": number})
@@ -345,7 +345,7 @@ def completions(request: Request) -> HttpResponse:
     """What can stand at the caret, with the values that the stored points have there."""
     text, at = request.GET.get("text", "")[:2000], request.GET.get("at", "0")
     stage = "round" if request.GET.get("stage") == "round" else "final"
-    caret = int(at) if at.isdecimal() and len(at) < 6 else 0
+    caret = whole_number(at, otherwise=0, most=10**5 - 1)
     lines = observed_lines(request.tenant, stage)
     return JsonResponse(described(text, caret, codes=sorted(known_codes()), observed=lines))
 

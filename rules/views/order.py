@@ -10,6 +10,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
 from eleanor_site.access import publisher
+from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, go_to, page
 from rules.domain.rule_set import RuleSpec
@@ -44,7 +45,7 @@ def _decided(request: Request, ids: list[int]) -> HttpResponse:
         tenant=tenant,
         order=ids,
         by=by,
-        seen_release=int(seen) if seen.isdecimal() and len(seen) < 10 else -1,
+        seen_release=whole_number(seen, otherwise=-1, most=10**9 - 1),
         note=request.POST.get("note", ""),
     )
     messages.success(request, _("Release %(n)s is live.") % {"n": release.number})

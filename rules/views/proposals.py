@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from eleanor_site.access import author
+from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.tenants.models import Role
 from eleanor_site.web import Request, page
@@ -87,7 +88,7 @@ def _done(request: Request, found: Proposal, action: str, note: str) -> HttpResp
                 by=by,
                 proposal=found,
                 note=note or found.note,
-                seen_release=int(seen) if seen.isdecimal() and len(seen) < 10 else -1,
+                seen_release=whole_number(seen, otherwise=-1, most=10**9 - 1),
                 figures=_figures(request, found),
             )
             messages.success(request, _("Release %(n)s is live.") % {"n": release.number})

@@ -21,6 +21,7 @@ from chats.queries.chats import chats, filter_of, query_of
 from chats.queries.removal import uploads_of
 from chats.services.redacting import Redacted
 from eleanor_site.access import admin
+from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page
 from rules.queries.timeline import record_of_version
@@ -52,7 +53,7 @@ def redact_chat(request: Request, chat: int) -> HttpResponse:
             status = refused.status
     record = record_of_version(version)
     start = request.GET.get("message", "")
-    first = int(start) if start.isdecimal() and len(start) < 9 else 0
+    first = whole_number(start, otherwise=0, most=10**8 - 1)
     first = min(first, max(0, len(record.chat.messages) - 1))
     context |= {
         "chat": version.chat,
@@ -70,7 +71,7 @@ def redact_chat(request: Request, chat: int) -> HttpResponse:
 
 def _redact_one(request: Request, version: ChatVersion, pattern: str, chosen: list[int]) -> Redacted:
     given = request.POST.get("version", "")
-    seen = {version.chat_id: int(given) if given.isdecimal() and len(given) < 9 else 0}
+    seen = {version.chat_id: whole_number(given, otherwise=0, most=10**8 - 1)}
     return services.redact_chats(tenant=request.tenant, by=request.user, seen=seen, pattern=pattern, chosen=chosen)
 
 
@@ -99,7 +100,7 @@ def redact_chats(request: Request) -> HttpResponse:
             found = services.preview(
                 chats(filter_of(QueryDict(query))).order_by("pk"),
                 services.redactor_of(pattern),
-                after=int(after) if after.isdecimal() and len(after) < 18 else 0,
+                after=whole_number(after, otherwise=0, most=10**17 - 1),
             )
             context |= {"preview": found, "seen": json.dumps(list(found.seen.items()))}
         except Refused as refused:

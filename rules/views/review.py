@@ -15,6 +15,7 @@ from django.views.decorators.http import require_POST, require_safe
 from chats.models import ChatVersion, SavedSearch
 from chats.queries.chats import chats_of_search, saved_searches
 from eleanor_site.access import reviewer, viewer
+from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page
 from rules.models import ReviewQueue, Verdict
@@ -149,7 +150,7 @@ def judge(request: Request) -> HttpResponse:
         return _back(request)
     queue = _queue(request.POST["queue"])
     at = request.POST.get("item", "")
-    following = queries.next_item(queue, request.user, int(at) if at.isdecimal() and len(at) < 9 else 0)
+    following = queries.next_item(queue, request.user, whole_number(at, otherwise=0, most=10**8 - 1))
     address = f"{reverse('rules:review', args=[request.tenant.slug])}?queue={queue.pk}"
     return redirect(f"{address}&item={following.position}" if following else address)
 
@@ -200,7 +201,7 @@ def _point(request: Request) -> services.JudgedPoint:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) < 10 else -1
+    return whole_number(text, otherwise=-1, most=10**9 - 1)
 
 
 def _queue(given: str) -> ReviewQueue:

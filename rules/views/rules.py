@@ -13,6 +13,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from eleanor_site.access import author, publisher, viewer
+from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page
 from rules.models import Proposal, ReleaseEntry, Rule, RuleDraft, RuleVersion
@@ -121,4 +122,4 @@ def _find_rule(code: str) -> Rule:
 
 def _seen(request: Request) -> int:
     posted = request.POST.get("seen_release", "")
-    return int(posted) if posted.isdecimal() and len(posted) < 10 else -1
+    return whole_number(posted, otherwise=-1, most=10**9 - 1)

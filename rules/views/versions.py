@@ -9,6 +9,7 @@ from django.utils.translation import gettext as _
 from django.views.decorators.http import require_POST, require_safe
 
 from eleanor_site.access import publisher, viewer
+from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page
 from rules.differences import differences
@@ -59,7 +60,7 @@ def compare(request: Request, code: str) -> HttpResponse:
     numbers = [request.GET.get(name, "") for name in ("a", "b")]
     versions = _versions(rule)
     newest = [v.number for v in versions[:2]]
-    chosen = [int(n) if n.isdecimal() and len(n) < 9 else 0 for n in numbers]
+    chosen = [whole_number(n, otherwise=0, most=10**8 - 1) for n in numbers]
     if not all(chosen) and newest:
         chosen = [newest[-1], newest[0]]
     if not all(chosen):
@@ -91,7 +92,7 @@ def roll_back_rule(request: Request, code: str, number: int) -> HttpResponse:
             rule=rule,
             to=version,
             by=request.user,
-            seen_release=int(seen) if seen.isdecimal() and len(seen) < 10 else -1,
+            seen_release=whole_number(seen, otherwise=-1, most=10**9 - 1),
             note=request.POST.get("note", "").strip() or _("Back to version %(n)s") % {"n": number},
         )
     except ReleaseConflict as conflict:
