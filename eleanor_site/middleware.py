@@ -32,6 +32,17 @@ def upload_ceiling(get_response: Handler) -> Handler:
     return handle
 
 
+def storable_address(get_response: Handler) -> Handler:
+    """Refuse an address with a NUL in it: PostgreSQL takes none in a text, so no view could look it up."""
+
+    def handle(request: HttpRequest) -> HttpResponseBase:
+        if "\x00" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
+            return problem_page(request, 400, _("The address holds a NUL character. Take it out (%00) and try again."))
+        return get_response(request)
+
+    return handle
+
+
 def person_language(get_response: Handler) -> Handler:
     """The person's own language, else the browser's."""
 

@@ -67,6 +67,7 @@ MIDDLEWARE = [
     "django_htmx.middleware.HtmxMiddleware",
     "eleanor_site.request_log.RequestLog",
     "eleanor_site.api_problems.request_id_header",
+    "eleanor_site.middleware.storable_address",
     "eleanor_site.middleware.private_pages",
 ]
 

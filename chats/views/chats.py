@@ -90,7 +90,7 @@ def search_list(request: Request) -> HttpResponse:
 @require_POST
 def keep_search(request: Request) -> HttpResponse:
     """Save the filters that the form brings along, under a name."""
-    name, query = request.POST.get("name", "").strip(), query_of(request.POST)
+    name, query = request.POST.get("name", "").replace("\x00", "").strip(), query_of(request.POST)
     try:
         search = save_search(tenant=request.tenant, by=request.user, name=name, query=query)
     except Refused as refused:

@@ -30,7 +30,7 @@ def freeze_corpus(request: Request) -> HttpResponse:
     """`GET` says what would be frozen; `POST` does it, under the name that was typed."""
     given = request.POST if request.method == "POST" else request.GET
     found = chats(filter_of(given))
-    name, problem = given.get("name", "").strip(), ""
+    name, problem = given.get("name", "").replace("\x00", "").strip(), ""
     if request.method == "POST":
         try:
             corpus = freeze(tenant=request.tenant, by=request.user, name=name, chats=found)

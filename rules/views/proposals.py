@@ -100,7 +100,8 @@ def _done(request: Request, found: Proposal, action: str, note: str) -> HttpResp
 @require_POST
 def add_drafts(request: Request) -> HttpResponse:
     """Put the chosen rules of the list into the open release."""
-    rules = list(Rule.objects.filter(code__in=request.POST.getlist("code")[:200], draft__isnull=False))
+    codes = [code.replace("\x00", "") for code in request.POST.getlist("code")[:200]]
+    rules = list(Rule.objects.filter(code__in=codes, draft__isnull=False))
     if not rules:
         messages.info(request, _("Choose at least one rule that has a draft."))
         return redirect("rules:list", request.tenant.slug)

@@ -4,11 +4,14 @@ described (product.md goal P1)."""
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import schemathesis
+from django.core.signals import request_finished, request_started
 from django.core.wsgi import get_wsgi_application
+from django.db import close_old_connections
 from django_scopes import scope
 from hypothesis import HealthCheck, Phase, settings
 from schemathesis.specs.openapi import checks as openapi_checks
@@ -35,15 +38,20 @@ schema.app = get_wsgi_application()
 
 
 @pytest.fixture
-def furnished(acme: Tenant, monkeypatch: pytest.MonkeyPatch) -> str:
+def furnished(acme: Tenant, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """A tenant with something behind most ids that a fuzzer tries first; the text of a key that may do anything."""
+    # A request through WSGI ends with its database connection closed, and with it the transaction of the test.
+    request_started.disconnect(close_old_connections)
+    request_finished.disconnect(close_old_connections)
     monkeypatch.setattr(api_access, "API", Allowance("api", 10**6, 10**6))
     monkeypatch.setattr(limits, "REPLAYS", Allowance("replays", 10**6, 10**6))
     monkeypatch.setattr(limits, "PREVIEWS", Allowance("previews", 10**6, 10**6))
     make_chat(acme)
     publish(acme, make_rule(acme, "0"))
     make_replay(acme)
-    return key_for(acme)
+    yield key_for(acme)
+    request_started.connect(close_old_connections)
+    request_finished.connect(close_old_connections)
 
 
 @schema.parametrize()

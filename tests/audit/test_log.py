@@ -46,6 +46,8 @@ def behind_the_triggers(statement: str, *values: object) -> None:
     """What somebody with the database's own tools could do."""
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
+            # Foreign keys of this transaction that wait for its end would keep the table from being altered.
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
             cursor.execute("ALTER TABLE audit_entry DISABLE TRIGGER USER")
         else:
             cursor.execute("DROP TRIGGER audit_no_update")
@@ -97,14 +99,11 @@ def test_verify_log_says_that_all_is_well(logged: Tenant) -> None:
     assert "acme: 4 entries, 0 faults" in out.getvalue()
 
 
-def test_a_change_outside_of_a_transaction_is_a_mistake_of_ours(transactional_acme: Tenant) -> None:
-    with pytest.raises(RuntimeError), scope(tenant=transactional_acme):
-        record(tenant=transactional_acme, by=None, action="x", object_type="x", object_id=1, object_label="x")
-
-
-@pytest.fixture
-def transactional_acme(transactional_db: None) -> Tenant:
-    return Tenant.objects.create(slug="acme", name="Acme")
+def test_a_change_outside_of_a_transaction_is_a_mistake_of_ours(acme: Tenant, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A test that truly runs outside of one couldn't be cleaned up: the log refuses to be emptied, too.
+    monkeypatch.setattr(connection, "in_atomic_block", False)
+    with pytest.raises(RuntimeError), scope(tenant=acme):
+        record(tenant=acme, by=None, action="x", object_type="x", object_id=1, object_label="x")
 
 
 def test_the_pages(viewer: Client, acme: Tenant) -> None:
