@@ -127,6 +127,15 @@ class ModelItem:
         return {"type": "model", "response": response_to_json(self.response)}
 
 
+def is_thought(entry: object) -> bool:
+    return isinstance(entry, Segment) and entry.segment_type == "thought"
+
+
+def without_thoughts(item: ModelItem) -> tuple[ResponseEntry, ...]:
+    """The response without its thoughts."""
+    return tuple([entry for entry in item.response if not is_thought(entry)])
+
+
 HistoryItem: TypeAlias = SystemItem | UserItem | ModelItem
 
 

@@ -39,7 +39,8 @@ from chats.domain.output_parsing.vocabulary import (
     plain_text,
 )
 from chats.domain.wrapper_settings import ParallelismSettings, ThoughtSegment
-from chats.domain.wrappers.base import ChatWrapper, ContextState, NoPrefixTrigger, PrefixTrigger
+from chats.domain.wrappers.base import ChatWrapper
+from chats.domain.wrappers.context_state import ContextState, NoPrefixTrigger, PrefixTrigger
 
 _PARAMS_END = "\n" * 4
 

@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from chats.domain.wording import Wording
 from chats.domain.wrapper_settings import ChatWrapperSettings, apply_difference
-from chats.domain.wrappers.base import ChatWrapper, Clock, ContextState, InvalidWrapper, WrapperOptions
+from chats.domain.wrappers.base import ChatWrapper, Clock, InvalidWrapper, WrapperOptions
 from chats.domain.wrappers.chatml import ChatMLChatWrapper
+from chats.domain.wrappers.context_state import ContextState
 from chats.domain.wrappers.deepseek import DeepSeekChatWrapper
 from chats.domain.wrappers.empty import EmptyChatWrapper
 from chats.domain.wrappers.functionary import FunctionaryChatWrapper

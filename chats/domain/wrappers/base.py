@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import marshal
 import operator
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import Any, ClassVar, Final, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Final, TypeAlias, cast
 
 from pydantic import BaseModel, ConfigDict
 from pydantic.alias_generators import to_camel
@@ -23,36 +22,21 @@ from chats.domain.history_items import (
     FunctionCall,
     Functions,
     HistoryItem,
-    ModelItem,
-    OriginText,
     ResponseEntry,
-    Segment,
-    SegmentType,
     SystemItem,
-    UserItem,
 )
-from chats.domain.js_json import ABSENT, json_dumps, replace_marker
-from chats.domain.llama_text import LlamaText, Piece, SpecialToken, SpecialTokensText, normalised
+from chats.domain.js_json import ABSENT, json_dumps
+from chats.domain.llama_text import LlamaText, Piece, SpecialToken, normalised
 from chats.domain.wording import Wording, filled
 from chats.domain.wrapper_settings import BASE_SETTINGS, ChatWrapperSettings
+from chats.domain.wrappers.context_state import ContextState
+from chats.domain.wrappers.filling import Fillable
+from chats.domain.wrappers.pieces import of_origin
+from chats.domain.wrappers.responses import ResponseWriter, SegmentSyntax, values_of
 
-BOS: Final = SpecialToken("BOS")
-EOS: Final = SpecialToken("EOS")
-EOT: Final = SpecialToken("EOT")
-GAP: Final = "\n\n"
 _EXAMPLE_NAME = "getSomeInfo"
 _EXAMPLE_PARAMS = {"someKey": "someValue"}
 _NOTHING: Final = LlamaText()
-
-
-def special(text: str) -> SpecialTokensText:
-    """Text of the wrapper in which special tokens are recognised."""
-    return SpecialTokensText(text)
-
-
-def texts(*values: str | SpecialTokensText | SpecialToken) -> list[LlamaText]:
-    """One LlamaText a value: the form of stop triggers."""
-    return [LlamaText(value) for value in values]
 
 
 @dataclass(frozen=True)
@@ -79,104 +63,6 @@ class WrapperOptions(BaseModel):
 
 class InvalidWrapper(ValueError):
     """A wrapper can't be built from these options; the message says why, as the original does."""
-
-
-@dataclass(frozen=True)
-class PrefixTrigger:
-    """A beginning of an answer that decides what it is (Harmony, Muse)."""
-
-    type: Literal["segment", "response", "functionCall"]
-    triggers: tuple[LlamaText, ...]
-    segment_type: SegmentType | None = None
-    inject: LlamaText | None = None
-    replace_trigger: bool | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        out: dict[str, Any] = {"type": self.type}
-        if self.segment_type is not None:
-            out["segmentType"] = self.segment_type
-        out["triggers"] = [trigger.to_json() for trigger in self.triggers]
-        if self.replace_trigger is not None:
-            out["replaceTrigger"] = self.replace_trigger
-        if self.inject is not None:
-            out["inject"] = self.inject.to_json()
-        return out
-
-
-@dataclass(frozen=True)
-class NoPrefixTrigger:
-    """What an answer is when no prefix trigger matches, and what is put before it."""
-
-    type: Literal["segment", "response", "functionCall"]
-    inject: LlamaText
-    segment_type: SegmentType | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        out: dict[str, Any] = {"type": self.type}
-        if self.segment_type is not None:
-            out["segmentType"] = self.segment_type
-        out["inject"] = self.inject.to_json()
-        return out
-
-
-@dataclass(frozen=True)
-class Rerender:
-    """Triggers after which the history is rendered again with the answer so far."""
-
-    triggers: tuple[LlamaText, ...]
-    action: Literal["closeResponseItem"] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        out: dict[str, Any] = {"triggers": [trigger.to_json() for trigger in self.triggers]}
-        if self.action is not None:
-            out["action"] = self.action
-        return out
-
-
-@dataclass(frozen=True)
-class FunctionCallStart:
-    """Whether generation starts inside a call, and the texts that end that at once."""
-
-    initially_engaged: bool
-    disengage_initially_engaged: tuple[LlamaText, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "initiallyEngaged": self.initially_engaged,
-            "disengageInitiallyEngaged": [text.to_json() for text in self.disengage_initially_engaged],
-        }
-
-
-@dataclass(frozen=True)
-class ContextState:
-    """A rendered chat and how to read the answer; None means absent."""
-
-    context_text: LlamaText
-    stop_generation_triggers: Sequence[LlamaText]
-    ignore_start_text: Sequence[LlamaText] | None = None
-    function_call: FunctionCallStart | None = None
-    prefix_triggers: Sequence[PrefixTrigger] | None = None
-    no_prefix_trigger: NoPrefixTrigger | None = None
-    rerender: Rerender | None = None
-    detect_function_calls: bool | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-
-    def rest_to_json(self) -> dict[str, Any]:
-        """Everything besides the text, in the original's names."""
-        out: dict[str, Any] = {"stopGenerationTriggers": [text.to_json() for text in self.stop_generation_triggers]}
-        if self.ignore_start_text is not None:
-            out["ignoreStartText"] = [text.to_json() for text in self.ignore_start_text]
-        if self.function_call is not None:
-            out["functionCall"] = self.function_call.to_json()
-        if self.prefix_triggers is not None:
-            out["prefixTriggers"] = [trigger.to_json() for trigger in self.prefix_triggers]
-        if self.no_prefix_trigger is not None:
-            out["noPrefixTrigger"] = self.no_prefix_trigger.to_json()
-        if self.detect_function_calls is not None:
-            out["detectFunctionCalls"] = self.detect_function_calls
-        if self.rerender is not None:
-            out["rerender"] = self.rerender.to_json()
-        return {**out, **self.extra}
 
 
 Unit: TypeAlias = Sequence[HistoryItem]
@@ -241,25 +127,13 @@ class ChatWrapper:
         call = self.settings.functions.call
         result = self.settings.functions.result
         self._call_prefix = call.prefix.values
-        self._call_params_prefix = _Fillable(call.params_prefix, self.inserts_names)
-        self._call_suffix = _Fillable(call.suffix, self.inserts_names)
-        self._result_prefix = _Fillable(result.prefix, self.inserts_names)
-        self._result_suffix = _Fillable(result.suffix, self.inserts_names)
+        self._call_params_prefix = Fillable(call.params_prefix, self.inserts_names)
+        self._call_suffix = Fillable(call.suffix, self.inserts_names)
+        self._result_prefix = Fillable(result.prefix, self.inserts_names)
+        self._result_suffix = Fillable(result.suffix, self.inserts_names)
         placeholder = call.empty_call_params_placeholder
         self._no_params = "" if placeholder is ABSENT or placeholder == "" else json_dumps(placeholder)
-        segments = self.settings.segments
-        self._close_all = segments.close_all_segments if segments else None
-        self._reiterates = bool(segments and segments.reiterate_stack_after_function_calls)
-        thought = segments.thought if segments else None
-        comment = segments.comment if segments else None
-        self._segment_prefixes: dict[SegmentType, Sequence[Piece]] = {
-            "thought": _values(thought.printed_prefix if thought else None),
-            "comment": _values(comment.printed_prefix if comment else None),
-        }
-        self._segment_suffixes: dict[SegmentType, LlamaText | None] = {
-            "thought": thought.suffix if thought else None,
-            "comment": comment.suffix if comment else None,
-        }
+        self._segment_syntax = SegmentSyntax.of_settings(self.settings.segments)
 
     # What subclasses say
 
@@ -486,14 +360,14 @@ class ChatWrapper:
             if index and around.between_calls is not None:
                 out.extend(around.between_calls.values)
             self.write_call_or_raw(out, call, use_raw)
-        out.extend(_values(around.section_suffix))
+        out.extend(values_of(around.section_suffix))
         results = parallelism.result
-        out.extend(_values(results.section_prefix if results else None))
+        out.extend(values_of(results.section_prefix if results else None))
         for index, call in enumerate(calls):
             if index and results is not None and results.between_results is not None:
                 out.extend(results.between_results.values)
             self.write_result(out, call)
-        out.extend(_values(results.section_suffix if results else None))
+        out.extend(values_of(results.section_suffix if results else None))
 
     # Model responses
 
@@ -507,7 +381,7 @@ class ChatWrapper:
         if len(response) == 1 and isinstance(response[0], str):
             out.append(response[0])
             return
-        _ResponseWriter(self, out, use_raw).write(response)
+        ResponseWriter(self._segment_syntax, self.write_calls, out, use_raw).write(response)
 
     # New chats
 
@@ -541,137 +415,6 @@ def option_to_json(value: Any) -> Any:
     return value
 
 
-class _ResponseWriter:
-    """The state machine of section 7.6."""
-
-    def __init__(self, wrapper: ChatWrapper, out: list[Piece], use_raw: bool) -> None:
-        self.wrapper = wrapper
-        self.out = out
-        self.use_raw = use_raw
-        self.pending: list[FunctionCall] = []
-        self.stack: list[SegmentType] = []
-        self.needs_reminder = False
-        self.ended_without_suffix = False
-
-    def write(self, response: Sequence[ResponseEntry]) -> None:
-        for entry in response:
-            if isinstance(entry, str):
-                self._flush()
-                self._remind()
-                self.out.append(entry)
-            elif isinstance(entry, Segment):
-                self._flush()
-                self._segment(entry)
-            else:
-                if entry.starts_new_chunk:
-                    self._flush()
-                self.pending.append(entry)
-        self._flush()
-        self._remind()
-
-    def _flush(self) -> None:
-        if not self.pending:
-            return
-        self.wrapper.write_calls(self.out, self.pending, self.use_raw)
-        self.pending = []
-        self.needs_reminder = True
-
-    def _remind(self) -> None:
-        wrapper = self.wrapper
-        if self.ended_without_suffix and not self.stack and wrapper._close_all is not None:
-            self.ended_without_suffix = False
-            self.out.extend(wrapper._close_all.values)
-        elif self.needs_reminder and self.stack and wrapper._reiterates:
-            for kind in self.stack:
-                self.out.extend(wrapper._segment_prefixes[kind])
-
-    def _segment(self, segment: Segment) -> None:
-        wrapper = self.wrapper
-        kind = segment.segment_type
-        is_top = bool(self.stack) and self.stack[-1] == kind
-        suffix = wrapper._segment_suffixes[kind]
-        if self.use_raw and segment.raw is not None:
-            self.out.extend(segment.raw.values)
-        else:
-            if not is_top:
-                self.out.extend(wrapper._segment_prefixes[kind])
-            self.out.append(segment.text)
-            if segment.ended and suffix is not None:
-                self.out.extend(suffix.values)
-        self.ended_without_suffix = segment.ended and suffix is None
-        if not segment.ended:
-            if not is_top:
-                self.stack.append(kind)
-        elif is_top:
-            self.stack.pop()
-            if not self.stack and suffix is None and wrapper._close_all is not None:
-                self.out.extend(wrapper._close_all.values)
-
-
-class _Fillable:
-    """A text of the settings with its template parameters, prepared for filling in."""
-
-    def __init__(self, text: LlamaText, inserts: bool) -> None:
-        self.values = text.values
-        self._inserts = inserts
-        plain = [piece for piece in text.values if isinstance(piece, str)]
-        self._marked = [isinstance(piece, str) and _MARKERS.search(piece) is not None for piece in text.values]
-        self._has_name = any(_NAME in piece for piece in plain)
-        self._has_params = any(_PARAMS in piece for piece in plain)
-
-    def with_name(self, name: str) -> Sequence[Piece]:
-        return self._filled({_NAME: name}) if self._has_name else self.values
-
-    def with_call(self, call: FunctionCall) -> Sequence[Piece]:
-        if not self._has_params and not (self._has_name and _PARAMS in call.name):
-            return self.with_name(call.name)
-        params = "" if call.params is ABSENT else json_dumps(call.params)
-        return self._filled({_NAME: call.name, _PARAMS: params})
-
-    def _filled(self, contents: Mapping[str, str]) -> list[Piece]:
-        fill = _inserted if self._inserts else _replaced
-        return [
-            fill(str(piece), contents) if is_marked else piece
-            for piece, is_marked in zip(self.values, self._marked, strict=True)
-        ]
-
-
-_NAME = "{{functionName}}"
-_PARAMS = "{{functionParams}}"
-_MARKERS = re.compile(r"\{\{function(?:Name|Params)\}\}")
-
-
-def _replaced(text: str, contents: Mapping[str, str]) -> str:
-    """One marker after the other, so that a marker in a name is replaced, too, as in the original."""
-    for marker, content in contents.items():
-        text = replace_marker(text, marker, content)
-    return text
-
-
-def _inserted(text: str, contents: Mapping[str, str]) -> str:
-    """All markers at once; the contents stay as they are."""
-    if text in contents:
-        return contents[text]
-    return _MARKERS.sub(lambda found: contents.get(found[0], found[0]), text)
-
-
-def of_origin(text: str, origin: int | None) -> str:
-    """The text with the stored message it came from, if that is known."""
-    return text if origin is None else OriginText(text, origin)
-
-
-def _values(text: LlamaText | None) -> Sequence[Piece]:
-    return () if text is None else text.values
-
-
-def has_content(pieces: Iterable[Piece]) -> bool:
-    """Whether anything is left of the pieces when they are glued."""
-    for piece in pieces:
-        if isinstance(piece, SpecialToken) or (piece if isinstance(piece, str) else piece.value):
-            return True
-    return False
-
-
 def with_functions_item(history: Sequence[HistoryItem], *added: HistoryItem) -> list[HistoryItem]:
     """The history with items put before the first one that isn't a system item, or else at the start (7.2)."""
     items = list(history)
@@ -695,105 +438,3 @@ def _seamed(first: tuple[Piece, ...], second: tuple[Piece, ...]) -> tuple[Piece,
 
 
 # Grouping strategies (section 9)
-
-
-@dataclass(frozen=True, slots=True)
-class Turn:
-    """A group of G2: systems, then users, then models; any may be missing."""
-
-    systems: list[SystemItem]
-    users: list[UserItem]
-    models: list[ModelItem]
-
-
-def grouped_alone(items: Sequence[HistoryItem]) -> list[Unit]:
-    """G1: runs of systems merge, every user and every model stands alone."""
-    groups: list[Unit] = []
-    run: list[HistoryItem] = []
-    for item in items:
-        if isinstance(item, SystemItem):
-            if not run:
-                groups.append(run)
-            run.append(item)
-        else:
-            run = []
-            groups.append((item,))
-    return groups
-
-
-def grouped_in_turns(items: Sequence[HistoryItem]) -> list[Unit]:
-    """G2: systems, then users, then models."""
-    groups: list[Unit] = []
-    group: list[HistoryItem] = []
-    previous: type | None = None
-    for item in items:
-        kind = type(item)
-        starts = (kind is SystemItem and previous is not SystemItem) or (
-            kind is UserItem and previous is not SystemItem and previous is not UserItem
-        )
-        if starts or not groups:
-            group = []
-            groups.append(group)
-        group.append(item)
-        previous = kind
-    return groups
-
-
-def grouped_by_role(items: Sequence[HistoryItem]) -> list[Unit]:
-    """G3: runs of one role merge."""
-    groups: list[Unit] = []
-    group: list[HistoryItem] = []
-    previous: type | None = None
-    for item in items:
-        if type(item) is not previous:
-            group = []
-            groups.append(group)
-            previous = type(item)
-        group.append(item)
-    return groups
-
-
-def turn_of(unit: Unit) -> Turn:
-    """The roles of a G2 group apart."""
-    return Turn(
-        [item for item in unit if isinstance(item, SystemItem)],
-        [item for item in unit if isinstance(item, UserItem)],
-        [item for item in unit if isinstance(item, ModelItem)],
-    )
-
-
-def write_systems(out: list[Piece], items: Sequence[HistoryItem], separator: Piece = GAP) -> None:
-    """The texts of system items with the separator between them."""
-    for index, item in enumerate(items):
-        if index:
-            out.append(separator)
-        assert isinstance(item, SystemItem)
-        out.extend(item.text.values)
-
-
-def write_users(out: list[Piece], items: Sequence[HistoryItem]) -> None:
-    for index, item in enumerate(items):
-        if index:
-            out.append(GAP)
-        assert isinstance(item, UserItem)
-        out.append(item.text)
-
-
-def write_models(wrapper: ChatWrapper, out: list[Piece], items: Sequence[HistoryItem]) -> None:
-    for index, item in enumerate(items):
-        if index:
-            out.append(GAP)
-        assert isinstance(item, ModelItem)
-        wrapper.write_response(out, item.response)
-
-
-def write_group(wrapper: ChatWrapper, out: list[Piece], items: Sequence[HistoryItem]) -> None:
-    """The texts of one role with blank lines between them."""
-    if not items:
-        return
-    if isinstance(items[0], SystemItem):
-        write_systems(out, items)
-    elif isinstance(items[0], UserItem):
-        write_users(out, items)
-    else:
-        write_models(wrapper, out, items)

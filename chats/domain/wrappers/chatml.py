@@ -6,18 +6,9 @@ from collections.abc import Sequence
 
 from chats.domain.history_items import Functions, HistoryItem, ModelItem, SystemItem, UserItem
 from chats.domain.llama_text import Piece
-from chats.domain.wrappers.base import (
-    BOS,
-    EOS,
-    ChatWrapper,
-    Frame,
-    Unit,
-    grouped_alone,
-    has_content,
-    special,
-    texts,
-    write_systems,
-)
+from chats.domain.wrappers.base import ChatWrapper, Frame, Unit
+from chats.domain.wrappers.grouping import grouped_alone, write_systems
+from chats.domain.wrappers.pieces import BOS, EOS, has_content, special, texts
 
 SYSTEM = special("<|im_start|>system\n")
 USER = special("<|im_start|>user\n")

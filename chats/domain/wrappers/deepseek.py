@@ -7,22 +7,19 @@ from typing import Any, Final, Literal
 
 from chats.domain import wording as words
 from chats.domain.functions import llama_3_2_signatures
-from chats.domain.history_items import Functions, HistoryItem, ModelItem, Segment, SystemItem, UserItem
+from chats.domain.history_items import (
+    Functions,
+    HistoryItem,
+    ModelItem,
+    SystemItem,
+    UserItem,
+    without_thoughts,
+)
 from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.wrapper_settings import ChatWrapperSettings
-from chats.domain.wrappers.base import (
-    BOS,
-    EOS,
-    EOT,
-    ChatWrapper,
-    Frame,
-    InvalidWrapper,
-    Unit,
-    WrapperOptions,
-    special,
-    texts,
-    write_systems,
-)
+from chats.domain.wrappers.base import ChatWrapper, Frame, InvalidWrapper, Unit, WrapperOptions
+from chats.domain.wrappers.grouping import write_systems
+from chats.domain.wrappers.pieces import BOS, EOS, EOT, special, special_json, texts
 
 _USER: Final = special("<｜User｜>")
 _ASSISTANT: Final = special("<｜Assistant｜>")
@@ -82,15 +79,6 @@ class DeepSeekChatWrapper(ChatWrapper):
                 out.append(_END)
 
 
-def without_thoughts(item: ModelItem) -> tuple[Any, ...]:
-    """The response without its thought segments."""
-    return tuple([entry for entry in item.response if not is_thought(entry)])
-
-
-def is_thought(entry: object) -> bool:
-    return isinstance(entry, Segment) and entry.segment_type == "thought"
-
-
 def _own_syntax_wording(settings: ChatWrapperSettings) -> LlamaText:
     """The call syntax spelled out in words from the settings."""
     functions = settings.functions
@@ -111,10 +99,6 @@ def _own_syntax_wording(settings: ChatWrapperSettings) -> LlamaText:
     return words.deepseek_functions(one, [*before, *spelled("1"), *between, *spelled("2"), *after])
 
 
-def _special_json(text: str) -> list[dict[str, str]]:
-    return [{"type": "specialTokensText", "value": text}]
-
-
 def _settings(
     call: tuple[str, str, str],
     result: tuple[str, str],
@@ -125,11 +109,11 @@ def _settings(
     functions: dict[str, Any] = {
         "call": {
             "optionalPrefixSpace": True,
-            "prefix": _special_json(prefix),
-            "paramsPrefix": _special_json(params_prefix),
-            "suffix": _special_json(suffix),
+            "prefix": [special_json(prefix)],
+            "paramsPrefix": [special_json(params_prefix)],
+            "suffix": [special_json(suffix)],
         },
-        "result": {"prefix": _special_json(result[0]), "suffix": _special_json(result[1])},
+        "result": {"prefix": [special_json(result[0])], "suffix": [special_json(result[1])]},
     }
     if parallelism is not None:
         functions["parallelism"] = parallelism
@@ -140,8 +124,8 @@ def _settings(
             "segments": {
                 "reiterateStackAfterFunctionCalls": True,
                 "thought": {
-                    "prefix": _special_json("<think>"),
-                    "suffix": _special_json("</think>"),
+                    "prefix": [special_json("<think>")],
+                    "suffix": [special_json("</think>")],
                     "reopenAfterFunctionCalls": reopens,
                 },
             },
@@ -152,14 +136,14 @@ def _settings(
 def _parallelism(result_end: str) -> dict[str, Any]:
     return {
         "call": {
-            "sectionPrefix": _special_json("<｜tool▁calls▁begin｜>"),
-            "betweenCalls": _special_json("\n"),
-            "sectionSuffix": _special_json("<｜tool▁calls▁end｜><｜end▁of▁sentence｜>"),
+            "sectionPrefix": [special_json("<｜tool▁calls▁begin｜>")],
+            "betweenCalls": [special_json("\n")],
+            "sectionSuffix": [special_json("<｜tool▁calls▁end｜><｜end▁of▁sentence｜>")],
         },
         "result": {
-            "sectionPrefix": _special_json("<｜tool▁outputs▁begin｜>"),
-            "betweenResults": _special_json("\n"),
-            "sectionSuffix": _special_json(result_end),
+            "sectionPrefix": [special_json("<｜tool▁outputs▁begin｜>")],
+            "betweenResults": [special_json("\n")],
+            "sectionSuffix": [special_json(result_end)],
         },
     }
 

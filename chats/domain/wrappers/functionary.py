@@ -19,21 +19,18 @@ from chats.domain.history_items import (
 from chats.domain.js_json import ABSENT, json_dumps
 from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.wrapper_settings import ChatWrapperSettings
-from chats.domain.wrappers.base import (
+from chats.domain.wrappers.base import ChatWrapper, Frame, Unit, WrapperOptions
+from chats.domain.wrappers.context_state import ContextState, FunctionCallStart
+from chats.domain.wrappers.llama import LLAMA_3_STOP
+from chats.domain.wrappers.pieces import (
     BOS,
     EOS,
-    ChatWrapper,
-    ContextState,
-    Frame,
-    FunctionCallStart,
-    Unit,
-    WrapperOptions,
     has_content,
     of_origin,
     special,
+    special_json,
     texts,
 )
-from chats.domain.wrappers.llama import LLAMA_3_STOP
 
 Run: TypeAlias = "list[ResponseEntry] | FunctionCall"
 """Texts and segments in a row, or one call."""
@@ -292,10 +289,6 @@ _V2_STOP: Final = texts(EOS, _STOP, *_V2_ALL_STOP_TEXTS, *[special(text) for tex
 _V2_FUNCTIONS_STOP: Final = texts(EOS, _STOP, *_V2_STOP_TEXTS, *[special(text) for text in _V2_STOP_TEXTS])
 
 
-def _special_json(text: str) -> list[dict[str, str] | str]:
-    return [{"type": "specialTokensText", "value": text}]
-
-
 def _settings(
     prefix: str, params_prefix: str, result_prefix: list[Any], result_suffix: Any, between: str, end: str
 ) -> ChatWrapperSettings:
@@ -305,13 +298,13 @@ def _settings(
             "functions": {
                 "call": {
                     "optionalPrefixSpace": True,
-                    "prefix": _special_json(prefix),
-                    "paramsPrefix": _special_json(params_prefix),
+                    "prefix": [special_json(prefix)],
+                    "paramsPrefix": [special_json(params_prefix)],
                     "suffix": "",
                 },
                 "result": {"prefix": result_prefix, "suffix": result_suffix},
                 "parallelism": {
-                    "call": {"sectionPrefix": "", "betweenCalls": between, "sectionSuffix": _special_json(end)},
+                    "call": {"sectionPrefix": "", "betweenCalls": between, "sectionSuffix": [special_json(end)]},
                     "result": {"sectionPrefix": "", "betweenResults": "", "sectionSuffix": ""},
                 },
             },
@@ -322,19 +315,19 @@ def _settings(
 
 _TOOL = "<|start_header_id|>tool<|end_header_id|>\n\n"
 _SETTINGS: Final = {
-    "v3": _settings(">>>", "\n", _special_json(_TOOL), _special_json("<|eot_id|>"), "", "<|eot_id|>"),
+    "v3": _settings(">>>", "\n", [special_json(_TOOL)], [special_json("<|eot_id|>")], "", "<|eot_id|>"),
     "v2.llama3": _settings(
         "<|reserved_special_token_249|>",
         "\n",
-        [*_special_json(f"{_TOOL}name="), "{{functionName}}", *_special_json("\n")],
-        _special_json("<|eot_id|>"),
+        [*[special_json(f"{_TOOL}name=")], "{{functionName}}", *[special_json("\n")]],
+        [special_json("<|eot_id|>")],
         "",
         "<|eot_id|>",
     ),
     "v2": _settings(
         "\n<|from|>assistant\n<|recipient|>",
         "\n<|content|>",
-        [*_special_json("\n<|from|>"), "{{functionName}}", *_special_json("\n<|recipient|>all\n<|content|>")],
+        [*[special_json("\n<|from|>")], "{{functionName}}", *[special_json("\n<|recipient|>all\n<|content|>")]],
         "",
         "\n",
         "<|stop|>",

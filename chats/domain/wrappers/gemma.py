@@ -21,22 +21,16 @@ from chats.domain.history_items import (
 from chats.domain.js_json import js_ordered, json_dumps
 from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.wrapper_settings import BASE_SETTINGS, ChatWrapperSettings
-from chats.domain.wrappers.base import (
+from chats.domain.wrappers.base import ChatWrapper, Frame, Unit, WrapperOptions
+from chats.domain.wrappers.grouping import grouped_in_turns, turn_of, write_models, write_systems, write_users
+from chats.domain.wrappers.pieces import (
     BOS,
     EOS,
     EOT,
-    ChatWrapper,
-    Frame,
-    Unit,
-    WrapperOptions,
-    grouped_in_turns,
     has_content,
     special,
+    special_json,
     texts,
-    turn_of,
-    write_models,
-    write_systems,
-    write_users,
 )
 
 _OPENING: Final = (BOS,)
@@ -215,23 +209,23 @@ _GEMMA_4: Final = ChatWrapperSettings.from_json(
         "functions": {
             "call": {
                 "optionalPrefixSpace": False,
-                "prefix": [{"type": "specialTokensText", "value": "<|tool_call>call:"}],
+                "prefix": [special_json("<|tool_call>call:")],
                 "paramsPrefix": "{",
-                "suffix": [{"type": "specialTokensText", "value": "}<tool_call|>"}],
+                "suffix": [special_json("}<tool_call|>")],
             },
             "result": {
                 "prefix": [
-                    {"type": "specialTokensText", "value": "<tool_response>response:"},
+                    special_json("<tool_response>response:"),
                     "{{functionName}}{",
                 ],
-                "suffix": [{"type": "specialTokensText", "value": "}</tool_response>"}],
+                "suffix": [special_json("}</tool_response>")],
             },
         },
         "segments": {
             "reiterateStackAfterFunctionCalls": True,
             "thought": {
-                "prefix": [{"type": "specialTokensText", "value": "<|channel>thought\n"}],
-                "suffix": [{"type": "specialTokensText", "value": "<channel|>"}],
+                "prefix": [special_json("<|channel>thought\n")],
+                "suffix": [special_json("<channel|>")],
             },
         },
     }

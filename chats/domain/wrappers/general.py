@@ -7,20 +7,10 @@ from typing import Any, ClassVar, Final
 
 from chats.domain.history_items import Functions, HistoryItem, ModelItem, UserItem
 from chats.domain.llama_text import LlamaText, Piece
-from chats.domain.wrappers.base import (
-    BOS,
-    EOS,
-    ChatWrapper,
-    ContextState,
-    Frame,
-    Unit,
-    WrapperOptions,
-    grouped_alone,
-    has_content,
-    special,
-    texts,
-    write_systems,
-)
+from chats.domain.wrappers.base import ChatWrapper, Frame, Unit, WrapperOptions
+from chats.domain.wrappers.context_state import ContextState
+from chats.domain.wrappers.grouping import grouped_alone, write_systems
+from chats.domain.wrappers.pieces import BOS, EOS, has_content, special, texts
 
 
 class TitleOptions(WrapperOptions):

@@ -14,31 +14,18 @@ from chats.domain.history_items import (
     FunctionCall,
     Functions,
     HistoryItem,
-    ModelItem,
     ResponseEntry,
     Segment,
     SystemItem,
-    UserItem,
 )
 from chats.domain.js_json import ABSENT, Absence, js_trim
-from chats.domain.llama_text import LlamaText, Piece, SpecialTokensText
+from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.wrapper_settings import ChatWrapperSettings
-from chats.domain.wrappers.base import (
-    EOS,
-    GAP,
-    ChatWrapper,
-    ContextState,
-    Frame,
-    NoPrefixTrigger,
-    PrefixTrigger,
-    Rerender,
-    Unit,
-    WrapperOptions,
-    has_content,
-    special,
-    texts,
-)
+from chats.domain.wrappers.addressed import START_ASSISTANT, AddressedChatWrapper
+from chats.domain.wrappers.base import Frame, WrapperOptions
+from chats.domain.wrappers.context_state import ContextState, NoPrefixTrigger, PrefixTrigger, Rerender
 from chats.domain.wrappers.dates import NOW, OptionalDate, moment
+from chats.domain.wrappers.pieces import EOS, GAP, has_content, special, special_json, texts
 
 
 class RequiredChannels(WrapperOptions):
@@ -70,8 +57,7 @@ class HarmonyOptions(WrapperOptions):
     jinja_flags: JinjaFlags = Field(default=JinjaFlags(), alias="_jinjaFlags")
 
 
-_START_ASSISTANT = "<|start|>assistant"
-_ASSISTANT: Final = special(_START_ASSISTANT)
+_ASSISTANT: Final = special(START_ASSISTANT)
 _END: Final = special("<|end|>")
 _SYSTEM: Final = special("<|start|>system<|message|>")
 _DEVELOPER: Final = special("<|start|>developer<|message|>")
@@ -105,11 +91,12 @@ _PREFIX_TRIGGERS: Final = (
 _NO_PREFIX_TRIGGER: Final = NoPrefixTrigger("response", LlamaText(special("<|channel|>final<|message|>")))
 
 
-class HarmonyChatWrapper(ChatWrapper):
+class HarmonyChatWrapper(AddressedChatWrapper):
     """Messages in channels: analysis for thoughts, commentary for calls and comments, final for answers."""
 
     wrapper_name = "Harmony"
-    inserts_names = True
+    user_start = _USER
+    message_end = _END
     options_model = HarmonyOptions
     shown_options = (
         "cutting_knowledge_date",
@@ -201,21 +188,15 @@ class HarmonyChatWrapper(ChatWrapper):
                 lines.append(str(self.wording[words.COMMENTARY_CHANNEL]))
         return "\n".join(lines)
 
-    def write_unit(self, out: list[Piece], unit: Unit, first: bool, last: bool, frame: Frame) -> None:
-        item = unit[0]
-        if isinstance(item, ModelItem):
-            self._write_model(out, item.response, True, last, self.options.keep_only_last_thought)
-            return
-        if isinstance(item, UserItem):
-            out.append(_USER)
-            out.append(item.text)
-        else:
-            out.append(_DEVELOPER)
-            out.extend(item.text.values)
-        if not last:
-            out.append(_END)
+    def write_late_system(self, out: list[Piece], item: SystemItem) -> None:
+        out.append(_DEVELOPER)
+        out.extend(item.text.values)
 
-    def _write_model(
+    def without_end(self, text: str) -> str:
+        removed = text.removeprefix("<|end|>")
+        return removed if removed != text else text.removeprefix("<|return|>")
+
+    def write_messages(
         self,
         out: list[Piece],
         response: Sequence[ResponseEntry],
@@ -223,7 +204,6 @@ class HarmonyChatWrapper(ChatWrapper):
         last_item: bool,
         keep_only_last_thought: bool,
     ) -> bool:
-        """Append the response; True if the answer's channel is still open, so that prefix triggers are needed."""
         flags: JinjaFlags = self.options.jinja_flags
         open_channel = True
         for index, entry in enumerate(response):
@@ -263,27 +243,8 @@ class HarmonyChatWrapper(ChatWrapper):
         out.append(_COMMENTARY)
         super().write_call(out, call)
 
-    def result_text(self, call: FunctionCall) -> str:
-        return "" if call.result is ABSENT else super().result_text(call)
-
-    def generate_model_response_text(self, response: Sequence[ResponseEntry], use_raw: bool = True) -> LlamaText:
-        """A response as it continues a history: without the beginning and the end that the history has."""
-        out: list[Piece] = []
-        self._write_model(out, response, use_raw, last_item=False, keep_only_last_thought=False)
-        values = list(LlamaText.of(out).values)
-        if values and isinstance(values[0], SpecialTokensText):
-            values[0] = special(values[0].value.removeprefix(_START_ASSISTANT))
-        if len(values) > 1 and isinstance(values[-1], SpecialTokensText):
-            end = values[-1].value
-            removed = end.removeprefix("<|end|>")
-            values[-1] = special(removed if removed != end else end.removeprefix("<|return|>"))
-        return LlamaText.of(values)
-
     def state(self, context_text: LlamaText, frame: Frame) -> ContextState:
-        last = frame.items[-1] if frame.items else None
-        needs_triggers = last is None
-        if isinstance(last, ModelItem):
-            needs_triggers = self._write_model([], last.response, True, True, self.options.keep_only_last_thought)
+        needs_triggers = self.needs_triggers(frame)
         return ContextState(
             context_text,
             _STOP,
@@ -294,38 +255,34 @@ class HarmonyChatWrapper(ChatWrapper):
         )
 
 
-def _special_json(text: str) -> dict[str, str]:
-    return {"type": "specialTokensText", "value": text}
-
-
 _SETTINGS: Final = ChatWrapperSettings.from_json(
     {
         "supportsSystemMessages": True,
         "functions": {
             "call": {
                 "optionalPrefixSpace": True,
-                "prefix": [_special_json(" to="), "functions."],
-                "paramsPrefix": [_special_json("<|constrain|>json<|message|>")],
-                "suffix": [_special_json("<|call|>")],
+                "prefix": [special_json(" to="), "functions."],
+                "paramsPrefix": [special_json("<|constrain|>json<|message|>")],
+                "suffix": [special_json("<|call|>")],
                 "emptyCallParamsPlaceholder": {},
             },
             "result": {
                 "prefix": [
-                    _special_json("<|start|>"),
+                    special_json("<|start|>"),
                     "functions.{{functionName}}",
-                    _special_json(" to=assistant<|channel|>commentary<|message|>"),
+                    special_json(" to=assistant<|channel|>commentary<|message|>"),
                 ],
-                "suffix": [_special_json("<|end|>")],
+                "suffix": [special_json("<|end|>")],
             },
         },
         "segments": {
             "thought": {
-                "prefix": [_special_json("<|channel|>analysis<|message|>")],
-                "suffix": [_special_json("<|end|>")],
+                "prefix": [special_json("<|channel|>analysis<|message|>")],
+                "suffix": [special_json("<|end|>")],
             },
             "comment": {
-                "prefix": [_special_json("<|channel|>commentary<|message|>")],
-                "suffix": [_special_json("<|end|>")],
+                "prefix": [special_json("<|channel|>commentary<|message|>")],
+                "suffix": [special_json("<|end|>")],
             },
         },
     }

@@ -24,6 +24,7 @@ from chats.domain.history_items import (
     Segment,
     SystemItem,
     UserItem,
+    is_thought,
 )
 from chats.domain.jinja_templates import Profile
 from chats.domain.js_json import ABSENT, js_trim, json_dumps, json_string, replace_marker
@@ -37,15 +38,8 @@ from chats.domain.wrapper_settings import (
     OpenedOnStart,
     SegmentsSettings,
 )
-from chats.domain.wrappers.base import (
-    ChatWrapper,
-    Clock,
-    ContextState,
-    InvalidWrapper,
-    WrapperOptions,
-    option_to_json,
-    texts,
-)
+from chats.domain.wrappers.base import ChatWrapper, Clock, InvalidWrapper, WrapperOptions, option_to_json
+from chats.domain.wrappers.context_state import ContextState
 from chats.domain.wrappers.jinja_calls import PARAMS_KEY, CallRequest, find_calls, needs_params_key
 from chats.domain.wrappers.jinja_rendering import (
     Placeholders,
@@ -55,6 +49,7 @@ from chats.domain.wrappers.jinja_rendering import (
     first_success,
 )
 from chats.domain.wrappers.jinja_segments import find_segments
+from chats.domain.wrappers.pieces import texts
 from chats.domain.wrappers.template import (
     FunctionCallTemplate,
     SegmentTemplates,
@@ -433,7 +428,7 @@ class JinjaTemplateChatWrapper(ChatWrapper):
             else:
                 response: Sequence[ResponseEntry] = item.response
                 if self.keep_only_last_thought and index < len(items) - 1:
-                    response = [entry for entry in response if not _is_thought(entry)]
+                    response = [entry for entry in response if not is_thought(entry)]
                 messages.append(Message("assistant", self.generate_model_response_text(response)))
         return messages
 
@@ -676,14 +671,10 @@ def _as_user(item: SystemItem, form: str) -> UserItem:
     return UserItem(str(LlamaText.join(item.text, form.split(MESSAGE))))
 
 
-def _is_thought(entry: ResponseEntry) -> bool:
-    return isinstance(entry, Segment) and entry.segment_type == "thought"
-
-
 def _with_thoughts(item: ModelItem, after_calls: bool) -> ModelItem:
     """The response with empty thoughts where the template opens one."""
     response: list[ResponseEntry] = []
-    if not item.response or not _is_thought(item.response[0]):
+    if not item.response or not is_thought(item.response[0]):
         response.append(Segment("thought", "", True))
     is_open = not response
     for index, entry in enumerate(item.response):
@@ -692,7 +683,7 @@ def _with_thoughts(item: ModelItem, after_calls: bool) -> ModelItem:
             is_open = not entry.ended
         elif after_calls and isinstance(entry, FunctionCall):
             following = item.response[index + 1] if index + 1 < len(item.response) else None
-            if not isinstance(following, FunctionCall) and not (following is not None and _is_thought(following)):
+            if not isinstance(following, FunctionCall) and not (following is not None and is_thought(following)):
                 response.append(Segment("thought", "", not is_open))
     return ModelItem(tuple(response))
 

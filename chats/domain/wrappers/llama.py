@@ -13,32 +13,32 @@ from chats.domain.functions import llama_3_1_signatures, llama_3_2_signatures
 from chats.domain.history_items import Functions, HistoryItem, ModelItem, SystemItem, UserItem
 from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.wrapper_settings import ChatWrapperSettings
-from chats.domain.wrappers.base import (
-    BOS,
-    EOS,
-    EOT,
-    GAP,
-    ChatWrapper,
-    Frame,
-    Unit,
-    WrapperOptions,
-    grouped_by_role,
-    grouped_in_turns,
-    has_content,
-    special,
-    texts,
-    turn_of,
-    write_group,
-    write_models,
-    write_systems,
-    write_users,
-)
+from chats.domain.wrappers.base import ChatWrapper, Frame, Unit, WrapperOptions
 from chats.domain.wrappers.dates import (
     LONG_MONTHS,
     NOW,
     SHORT_MONTHS,
     OptionalDate,
     moment,
+)
+from chats.domain.wrappers.grouping import (
+    grouped_by_role,
+    grouped_in_turns,
+    turn_of,
+    write_group,
+    write_models,
+    write_systems,
+    write_users,
+)
+from chats.domain.wrappers.pieces import (
+    BOS,
+    EOS,
+    EOT,
+    GAP,
+    has_content,
+    special,
+    special_json,
+    texts,
 )
 
 
@@ -247,28 +247,24 @@ class Llama3_2LightweightChatWrapper(Llama3_1ChatWrapper):
         return []
 
 
-def _special_json(text: str) -> list[dict[str, str]]:
-    return [{"type": "specialTokensText", "value": text}]
-
-
 _CALL_RESULT = "<|start_header_id|>function_call_result<|end_header_id|>\n\n"
 _IPYTHON = "<|start_header_id|>ipython<|end_header_id|>\n\n"
 _ASSISTANT = "<|start_header_id|>assistant<|end_header_id|>\n\n"
 _LLAMA_3_CALL: Final = {
     "optionalPrefixSpace": True,
     "prefix": "||call: ",
-    "paramsPrefix": _special_json("("),
-    "suffix": _special_json(")"),
+    "paramsPrefix": [special_json("(")],
+    "suffix": [special_json(")")],
 }
 _LLAMA_3_PARALLEL: Final = ChatWrapperSettings.from_json(
     {
         "supportsSystemMessages": True,
         "functions": {
             "call": _LLAMA_3_CALL,
-            "result": {"prefix": _special_json(_CALL_RESULT), "suffix": _special_json("<|eot_id|>")},
+            "result": {"prefix": [special_json(_CALL_RESULT)], "suffix": [special_json("<|eot_id|>")]},
             "parallelism": {
-                "call": {"sectionPrefix": "", "betweenCalls": "\n", "sectionSuffix": _special_json("<|eot_id|>")},
-                "result": {"sectionPrefix": "", "betweenResults": "", "sectionSuffix": _special_json(_ASSISTANT)},
+                "call": {"sectionPrefix": "", "betweenCalls": "\n", "sectionSuffix": [special_json("<|eot_id|>")]},
+                "result": {"sectionPrefix": "", "betweenResults": "", "sectionSuffix": [special_json(_ASSISTANT)]},
             },
         },
     }
@@ -279,8 +275,8 @@ _LLAMA_3_SERIAL: Final = ChatWrapperSettings.from_json(
         "functions": {
             "call": _LLAMA_3_CALL,
             "result": {
-                "prefix": _special_json(f"<|eot_id|>{_CALL_RESULT}"),
-                "suffix": _special_json(f"<|eot_id|>{_ASSISTANT}"),
+                "prefix": [special_json(f"<|eot_id|>{_CALL_RESULT}")],
+                "suffix": [special_json(f"<|eot_id|>{_ASSISTANT}")],
             },
         },
     }
@@ -291,13 +287,13 @@ _LLAMA_3_1: Final = ChatWrapperSettings.from_json(
         "functions": {
             "call": {
                 "optionalPrefixSpace": True,
-                "prefix": _special_json("<function="),
-                "paramsPrefix": _special_json(">"),
-                "suffix": _special_json("</function><|eom_id|>"),
+                "prefix": [special_json("<function=")],
+                "paramsPrefix": [special_json(">")],
+                "suffix": [special_json("</function><|eom_id|>")],
             },
             "result": {
-                "prefix": _special_json(f"\n{_IPYTHON}"),
-                "suffix": _special_json(f"<|eot_id|>{_ASSISTANT}"),
+                "prefix": [special_json(f"\n{_IPYTHON}")],
+                "suffix": [special_json(f"<|eot_id|>{_ASSISTANT}")],
             },
         },
     }
@@ -310,12 +306,12 @@ _LLAMA_3_2: Final = ChatWrapperSettings.from_json(
                 "optionalPrefixSpace": True,
                 "prefix": '{"name": "',
                 "paramsPrefix": '", "parameters": ',
-                "suffix": ["}", *_special_json("<|eot_id|>")],
+                "suffix": ["}", *[special_json("<|eot_id|>")]],
                 "emptyCallParamsPlaceholder": {},
             },
             "result": {
-                "prefix": _special_json(f"<|eot_id|>{_IPYTHON}"),
-                "suffix": _special_json(f"<|eot_id|>{_ASSISTANT}"),
+                "prefix": [special_json(f"<|eot_id|>{_IPYTHON}")],
+                "suffix": [special_json(f"<|eot_id|>{_ASSISTANT}")],
             },
         },
     }

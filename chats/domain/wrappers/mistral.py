@@ -12,23 +12,17 @@ from chats.domain.history_items import FunctionCall, Functions, HistoryItem, Sys
 from chats.domain.js_json import ABSENT, js_trim, json_dumps
 from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.wrapper_settings import ChatWrapperSettings
-from chats.domain.wrappers.base import (
+from chats.domain.wrappers.base import ChatWrapper, Frame, Unit, WrapperOptions
+from chats.domain.wrappers.grouping import grouped_in_turns, turn_of, write_models, write_systems, write_users
+from chats.domain.wrappers.pieces import (
     BOS,
     EOS,
     GAP,
-    ChatWrapper,
-    Frame,
-    Unit,
-    WrapperOptions,
-    grouped_in_turns,
     has_content,
     of_origin,
     special,
+    special_json,
     texts,
-    turn_of,
-    write_models,
-    write_systems,
-    write_users,
 )
 
 _INST: Final = special("[INST]")
@@ -146,12 +140,12 @@ def _settings(result_prefix: str) -> ChatWrapperSettings:
                     "emptyCallParamsPlaceholder": {},
                 },
                 "result": {
-                    "prefix": [{"type": "specialTokensText", "value": "[TOOL_RESULTS]"}, result_prefix],
-                    "suffix": ["}", {"type": "specialTokensText", "value": "[/TOOL_RESULTS]"}],
+                    "prefix": [special_json("[TOOL_RESULTS]"), result_prefix],
+                    "suffix": ["}", special_json("[/TOOL_RESULTS]")],
                 },
                 "parallelism": {
                     "call": {
-                        "sectionPrefix": [{"type": "specialTokensText", "value": "[TOOL_CALLS]"}, "["],
+                        "sectionPrefix": [special_json("[TOOL_CALLS]"), "["],
                         "betweenCalls": ", ",
                         "sectionSuffix": ["]", {"type": "specialToken", "value": "EOS"}],
                     }

@@ -13,36 +13,29 @@ from chats.domain.history_items import (
     FunctionCall,
     Functions,
     HistoryItem,
-    ModelItem,
     ResponseEntry,
     Segment,
     SystemItem,
-    UserItem,
 )
-from chats.domain.js_json import ABSENT, js_ordered, json_compact, json_dumps
-from chats.domain.llama_text import LlamaText, Piece, SpecialTokensText
+from chats.domain.js_json import js_ordered, json_compact, json_dumps
+from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.wording import filled
 from chats.domain.wrapper_settings import ChatWrapperSettings
-from chats.domain.wrappers.base import (
+from chats.domain.wrappers.addressed import START_ASSISTANT, AddressedChatWrapper
+from chats.domain.wrappers.base import Frame, WrapperOptions
+from chats.domain.wrappers.context_state import ContextState, NoPrefixTrigger, PrefixTrigger, Rerender
+from chats.domain.wrappers.dates import NOW, OptionalDate, moment
+from chats.domain.wrappers.pieces import (
     BOS,
     EOS,
     EOT,
     GAP,
-    ChatWrapper,
-    ContextState,
-    Frame,
-    NoPrefixTrigger,
-    PrefixTrigger,
-    Rerender,
-    Unit,
-    WrapperOptions,
     special,
+    special_json,
     texts,
 )
-from chats.domain.wrappers.dates import NOW, OptionalDate, moment
 
-_START_ASSISTANT = "<|start|>assistant"
-_ASSISTANT: Final = special(_START_ASSISTANT)
+_ASSISTANT: Final = special(START_ASSISTANT)
 _SYSTEM: Final = special("<|start|>system<|message|>")
 _USER: Final = special("<|start|>user<|message|>")
 _TO_USER: Final = special("<|start|>assistant to=user<|message|>")
@@ -67,11 +60,12 @@ class MuseOptions(WrapperOptions):
     system_message_in_special_tokens_text: bool = Field(default=False, alias="_systemMessageInSpecialTokensText")
 
 
-class MuseChatWrapper(ChatWrapper):
+class MuseChatWrapper(AddressedChatWrapper):
     """Every message of the model says whom it is for: itself, the user, or a tool."""
 
     wrapper_name = "Muse"
-    inserts_names = True
+    user_start = _USER
+    message_end = _END
     options_model = MuseOptions
     shown_options = ("reasoning_strength", "keep_only_last_thought", "knowledge_cutoff", "today_date")
 
@@ -132,21 +126,14 @@ class MuseChatWrapper(ChatWrapper):
             lines.append(f"\nCurrent date: {_day(self.clock.local(today))}.")
         return [*self.wording[words.DEFAULT_SYSTEM].values, *lines]
 
-    def write_unit(self, out: list[Piece], unit: Unit, first: bool, last: bool, frame: Frame) -> None:
-        item = unit[0]
-        if isinstance(item, ModelItem):
-            self._write_model(out, item.response, True, last, self.options.keep_only_last_thought)
-            return
-        if isinstance(item, UserItem):
-            out.append(_USER)
-            out.append(item.text)
-        else:
-            # The original drops the text of a later system message.
-            out.append(_SYSTEM)
-        if not last:
-            out.append(_END)
+    def write_late_system(self, out: list[Piece], item: SystemItem) -> None:
+        # The original drops the text.
+        out.append(_SYSTEM)
 
-    def _write_model(
+    def without_end(self, text: str) -> str:
+        return text.removesuffix("<|eot|>")
+
+    def write_messages(
         self,
         out: list[Piece],
         response: Sequence[ResponseEntry],
@@ -154,7 +141,6 @@ class MuseChatWrapper(ChatWrapper):
         last_item: bool,
         keep_only_last_thought: bool,
     ) -> bool:
-        """Append the response; True if its recipient is still open, so that prefix triggers are needed."""
         open_recipient = True
         pending: list[FunctionCall] = []
 
@@ -201,20 +187,6 @@ class MuseChatWrapper(ChatWrapper):
             if segment.ended or not last_item:
                 out.append(_MORE)
 
-    def result_text(self, call: FunctionCall) -> str:
-        return "" if call.result is ABSENT else super().result_text(call)
-
-    def generate_model_response_text(self, response: Sequence[ResponseEntry], use_raw: bool = True) -> LlamaText:
-        """A response as it continues a history: without the beginning and the end that the history has."""
-        out: list[Piece] = []
-        self._write_model(out, response, use_raw, last_item=False, keep_only_last_thought=False)
-        values = list(LlamaText.of(out).values)
-        if values and isinstance(values[0], SpecialTokensText):
-            values[0] = special(values[0].value.removeprefix(_START_ASSISTANT))
-        if len(values) > 1 and isinstance(values[-1], SpecialTokensText):
-            values[-1] = special(values[-1].value.removesuffix("<|eot|>"))
-        return LlamaText.of(values)
-
     def generate_initial_chat_history(self, system_prompt: str | None = None) -> list[HistoryItem]:
         """The default message for an empty prompt, else as everywhere."""
         if system_prompt == "":
@@ -222,11 +194,7 @@ class MuseChatWrapper(ChatWrapper):
         return super().generate_initial_chat_history(system_prompt)
 
     def state(self, context_text: LlamaText, frame: Frame) -> ContextState:
-        last = frame.items[-1] if frame.items else None
-        needs_triggers = last is None
-        if isinstance(last, ModelItem):
-            needs_triggers = self._write_model([], last.response, True, True, self.options.keep_only_last_thought)
-        if not needs_triggers:
+        if not self.needs_triggers(frame):
             return ContextState(context_text, _STOP, rerender=_RERENDER, detect_function_calls=False)
         return ContextState(
             context_text,
@@ -251,46 +219,40 @@ def _day(date: datetime) -> str:
     return f"{date.day:02d}-{date.month:02d}-{date.year:04d}"
 
 
-def _special_json(text: str) -> dict[str, str]:
-    return {"type": "specialTokensText", "value": text}
-
-
 _SETTINGS: Final = ChatWrapperSettings.from_json(
     {
         "supportsSystemMessages": True,
         "functions": {
             "call": {
                 "optionalPrefixSpace": False,
-                "prefix": [_special_json(" to=")],
+                "prefix": [special_json(" to=")],
                 "paramsPrefix": [
-                    _special_json('<|message|><atem:function_calls>\n<atem:invoke name="'),
+                    special_json('<|message|><atem:function_calls>\n<atem:invoke name="'),
                     "{{functionName}}",
-                    _special_json('">\n<atem:parameter name="params">'),
+                    special_json('">\n<atem:parameter name="params">'),
                 ],
-                "suffix": [_special_json("</atem:parameter>\n</atem:invoke>\n</atem:function_calls>")],
+                "suffix": [special_json("</atem:parameter>\n</atem:invoke>\n</atem:function_calls>")],
                 "emptyCallParamsPlaceholder": {},
             },
             "parallelism": {
                 "call": {
                     "sectionPrefix": "",
-                    "betweenCalls": [_special_json("<|eom|><|start|>assistant")],
-                    "sectionSuffix": [_special_json("<|eot|>")],
+                    "betweenCalls": [special_json("<|eom|><|start|>assistant")],
+                    "sectionSuffix": [special_json("<|eot|>")],
                 },
                 "result": {"sectionPrefix": ""},
             },
             "result": {
                 "prefix": [
-                    _special_json("<|start|>tool "),
+                    special_json("<|start|>tool "),
                     "{{functionName}}",
-                    _special_json('<|message|><tool_output name="'),
+                    special_json('<|message|><tool_output name="'),
                     "{{functionName}}",
-                    _special_json('">\n'),
+                    special_json('">\n'),
                 ],
-                "suffix": [_special_json("\n</tool_output><|eot|>")],
+                "suffix": [special_json("\n</tool_output><|eot|>")],
             },
         },
-        "segments": {
-            "thought": {"prefix": [_special_json(" to=self<|message|>")], "suffix": [_special_json("<|eom|>")]}
-        },
+        "segments": {"thought": {"prefix": [special_json(" to=self<|message|>")], "suffix": [special_json("<|eom|>")]}},
     }
 )

@@ -9,12 +9,20 @@ from pydantic import Field
 
 from chats.domain import wording as words
 from chats.domain.functions import qwen_signatures
-from chats.domain.history_items import FunctionCall, Functions, ModelItem, ResponseEntry, Segment
+from chats.domain.history_items import (
+    FunctionCall,
+    Functions,
+    ModelItem,
+    ResponseEntry,
+    Segment,
+    is_thought,
+    without_thoughts,
+)
 from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.wrapper_settings import ChatWrapperSettings
-from chats.domain.wrappers.base import Frame, WrapperOptions, of_origin, special
+from chats.domain.wrappers.base import Frame, WrapperOptions
 from chats.domain.wrappers.chatml import ChatMLChatWrapper
-from chats.domain.wrappers.deepseek import is_thought, without_thoughts
+from chats.domain.wrappers.pieces import of_origin, special, special_json
 
 _EMPTY_THOUGHT: Final = Segment("thought", "", True, raw=LlamaText(special("<think>\n\n</think>\n\n")))
 
@@ -89,10 +97,6 @@ def _thought_before_texts(response: Sequence[ResponseEntry]) -> list[ResponseEnt
     return out
 
 
-def _special_json(text: str) -> dict[str, str]:
-    return {"type": "specialTokensText", "value": text}
-
-
 def _settings(call: dict[str, Any], around_calls: dict[str, Any], thought: dict[str, Any]) -> ChatWrapperSettings:
     return ChatWrapperSettings.from_json(
         {
@@ -100,22 +104,22 @@ def _settings(call: dict[str, Any], around_calls: dict[str, Any], thought: dict[
             "functions": {
                 "call": {"optionalPrefixSpace": True, **call, "emptyCallParamsPlaceholder": {}},
                 "result": {
-                    "prefix": [_special_json("\n<tool_response>\n")],
-                    "suffix": [_special_json("\n</tool_response>")],
+                    "prefix": [special_json("\n<tool_response>\n")],
+                    "suffix": [special_json("\n</tool_response>")],
                 },
                 "parallelism": {
-                    "call": {**around_calls, "sectionSuffix": [_special_json("<|im_end|>\n")]},
+                    "call": {**around_calls, "sectionSuffix": [special_json("<|im_end|>\n")]},
                     "result": {
-                        "sectionPrefix": [_special_json("<|im_start|>user")],
-                        "sectionSuffix": [_special_json("<|im_end|>\n<|im_start|>assistant\n")],
+                        "sectionPrefix": [special_json("<|im_start|>user")],
+                        "sectionSuffix": [special_json("<|im_end|>\n<|im_start|>assistant\n")],
                     },
                 },
             },
             "segments": {
                 "reiterateStackAfterFunctionCalls": True,
                 "thought": {
-                    "prefix": [_special_json("<think>\n")],
-                    "suffix": [_special_json("\n</think>")],
+                    "prefix": [special_json("<think>\n")],
+                    "suffix": [special_json("\n</think>")],
                     **thought,
                 },
             },
@@ -124,20 +128,20 @@ def _settings(call: dict[str, Any], around_calls: dict[str, Any], thought: dict[
 
 
 def _settings_3(breaks_line: bool) -> ChatWrapperSettings:
-    opening: list[Any] = [_special_json("<tool_call>"), '\n{"name": "']
+    opening: list[Any] = [special_json("<tool_call>"), '\n{"name": "']
     call = {
         "prefix": ["\n", *opening] if breaks_line else opening,
         "paramsPrefix": '", "arguments": ',
-        "suffix": ["}\n", _special_json("</tool_call>")],
+        "suffix": ["}\n", special_json("</tool_call>")],
     }
     return _settings(call, {"sectionPrefix": "", "betweenCalls": "" if breaks_line else "\n"}, {})
 
 
 def _settings_3_5(breaks_line: bool, opens_thought: bool) -> ChatWrapperSettings:
     call = {
-        "prefix": [_special_json("<tool_call>\n<function=")],
+        "prefix": [special_json("<tool_call>\n<function=")],
         "paramsPrefix": ">\n<parameter=params>\n",
-        "suffix": [_special_json("\n</parameter>\n</function>\n</tool_call>")],
+        "suffix": [special_json("\n</parameter>\n</function>\n</tool_call>")],
     }
     around_calls = {"sectionPrefix": "\n\n" if breaks_line else "", "betweenCalls": "\n"}
     return _settings(call, around_calls, {"openOnResponseStart": opens_thought})

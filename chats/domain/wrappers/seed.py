@@ -7,22 +7,13 @@ from typing import Any, Final
 
 from chats.domain import wording as words
 from chats.domain.functions import seed_signatures
-from chats.domain.history_items import Functions, HistoryItem, ModelItem, SystemItem, UserItem
+from chats.domain.history_items import Functions, HistoryItem, ModelItem, SystemItem, UserItem, is_thought
 from chats.domain.js_json import js_number
 from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.wording import filled
 from chats.domain.wrapper_settings import ChatWrapperSettings
-from chats.domain.wrappers.base import (
-    EOS,
-    ChatWrapper,
-    Frame,
-    Unit,
-    WrapperOptions,
-    has_content,
-    special,
-    texts,
-)
-from chats.domain.wrappers.deepseek import is_thought
+from chats.domain.wrappers.base import ChatWrapper, Frame, Unit, WrapperOptions
+from chats.domain.wrappers.pieces import EOS, has_content, special, special_json, texts
 
 _SYSTEM: Final = special("<seed:bos>system\n")
 _ASSISTANT: Final = special("<seed:bos>assistant\n")
@@ -109,30 +100,26 @@ class SeedChatWrapper(ChatWrapper):
             out.append(_END)
 
 
-def _special_json(text: str) -> dict[str, str]:
-    return {"type": "specialTokensText", "value": text}
-
-
 _SETTINGS: Final = ChatWrapperSettings.from_json(
     {
         "supportsSystemMessages": True,
         "functions": {
             "call": {
                 "optionalPrefixSpace": True,
-                "prefix": [_special_json("<seed:tool_call>\n"), "<function="],
-                "paramsPrefix": [_special_json(">")],
-                "suffix": [_special_json("\n</function>\n</seed:tool_call>\n")],
+                "prefix": [special_json("<seed:tool_call>\n"), "<function="],
+                "paramsPrefix": [special_json(">")],
+                "suffix": [special_json("\n</function>\n</seed:tool_call>\n")],
                 "emptyCallParamsPlaceholder": {},
             },
             "result": {
-                "prefix": [_special_json("<seed:bos>tool\n")],
-                "suffix": [_special_json("<seed:eos>")],
+                "prefix": [special_json("<seed:bos>tool\n")],
+                "suffix": [special_json("<seed:eos>")],
             },
         },
         "segments": {
             "thought": {
-                "prefix": [_special_json("<seed:think>")],
-                "suffix": [_special_json("</seed:think>")],
+                "prefix": [special_json("<seed:think>")],
+                "suffix": [special_json("</seed:think>")],
                 "reopenAfterFunctionCalls": True,
             }
         },

@@ -10,23 +10,10 @@ from chats.domain.history_items import Functions, HistoryItem
 from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.text_splitting import Separator, split_text
 from chats.domain.wrapper_settings import BASE_SETTINGS, ChatWrapperSettings
-from chats.domain.wrappers.base import (
-    EOS,
-    ChatWrapper,
-    ContextState,
-    Frame,
-    InvalidWrapper,
-    Unit,
-    WrapperOptions,
-    grouped_in_turns,
-    has_content,
-    special,
-    texts,
-    turn_of,
-    write_models,
-    write_systems,
-    write_users,
-)
+from chats.domain.wrappers.base import ChatWrapper, Frame, InvalidWrapper, Unit, WrapperOptions
+from chats.domain.wrappers.context_state import ContextState
+from chats.domain.wrappers.grouping import grouped_in_turns, turn_of, write_models, write_systems, write_users
+from chats.domain.wrappers.pieces import EOS, has_content, special, texts
 
 _SYSTEM_PROMPT: Final = "{{systemPrompt}}"
 _HISTORY: Final = "{{history}}"

@@ -20,7 +20,8 @@ from chats.domain.text_splitting import Separator, split_text
 from chats.domain.wrapper_resolution import WRAPPER_IDS, TemplateBroken
 from chats.domain.wrapper_settings import ChatWrapperSettings, OpenedOnStart
 from chats.domain.wrappers import WRAPPERS
-from chats.domain.wrappers.base import ChatWrapper, Clock, ContextState
+from chats.domain.wrappers.base import ChatWrapper, Clock
+from chats.domain.wrappers.context_state import ContextState
 from chats.domain.wrappers.jinja import (
     CONVERSION_KEY,
     DEFAULT_FORMAT,
