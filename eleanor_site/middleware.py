@@ -6,10 +6,11 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponseBase
-from django.utils import translation
+from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 
+from eleanor_site import time_zones
 from eleanor_site.errors import problem_page
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
@@ -56,6 +57,16 @@ def person_language(get_response: Handler) -> Handler:
         response.headers.setdefault("Content-Language", chosen)
         patch_vary_headers(response, ("Accept-Language", "Cookie"))
         return response
+
+    return handle
+
+
+def person_zone(get_response: Handler) -> Handler:
+    """Times of the page are written in the person's zone (`eleanor_site.time_zones`)."""
+
+    def handle(request: HttpRequest) -> HttpResponseBase:
+        with timezone.override(time_zones.zone_of(request.user, request.COOKIES.get(time_zones.COOKIE, ""))):
+            return get_response(request)
 
     return handle
 

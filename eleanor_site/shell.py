@@ -8,6 +8,7 @@ from typing import Any
 from django.conf import settings
 from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
 from django.utils.functional import Promise
 from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
@@ -104,6 +105,7 @@ def shell(request: HttpRequest) -> dict[str, Any]:
         "theme": getattr(user, "theme", None) or request.COOKIES.get("theme", "system"),
         "single_keys": "on" if getattr(user, "single_key_shortcuts", True) else "off",
         "languages": settings.LANGUAGES,
+        "time_zone": timezone.get_current_timezone_name(),
         "shortcuts": [
             {"label": group, "rows": [{"keys": k, "label": label, "action": action} for k, label, action in rows]}
             for group, rows in SHORTCUTS

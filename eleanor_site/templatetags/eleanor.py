@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from django import template
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.formats import date_format
 from django.utils.html import format_html
 from django.utils.safestring import SafeString
@@ -52,10 +53,23 @@ def get_item(mapping: Any, key: Any) -> Any:
     return mapping.get(key) if mapping else None
 
 
+MOMENT_FORMATS = {
+    "short": "SHORT_DATETIME_FORMAT",
+    "long": "DATETIME_FORMAT",
+    "day": "SHORT_DATE_FORMAT",
+    "clock": "H:i:s",
+}
+
+
 @register.filter
 def moment(value: datetime | None, style: str = "short") -> str | SafeString:
-    """A time in UTC as `<time>`, in the reader's way of writing; eleanor.js tells the person's own zone on hover."""
+    """A time as `<time>`, in the reader's zone and way of writing, with UTC on hover. `style`: see MOMENT_FORMATS."""
     if value is None:
         return "—"
-    shown = date_format(value, "DATETIME_FORMAT" if style == "long" else "SHORT_DATETIME_FORMAT")
-    return format_html('<time datetime="{}">{}</time>', value.isoformat(), shown)
+    in_utc = value.astimezone(UTC)
+    try:
+        shown = date_format(timezone.localtime(value), MOMENT_FORMATS[style])
+    except OverflowError:  # the first hours of the calendar, west of Greenwich
+        shown = date_format(in_utc, MOMENT_FORMATS[style])
+    title = in_utc.replace(tzinfo=None).isoformat(" ", "seconds")
+    return format_html('<time datetime="{}" title="{} UTC">{}</time>', in_utc.isoformat(), title, shown)

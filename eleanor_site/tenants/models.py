@@ -57,6 +57,8 @@ class User(AbstractBaseUser):
     is_active = models.BooleanField(default=True)
     language = models.CharField(max_length=5, blank=True)
     theme = models.CharField(max_length=6, choices=Theme, default=Theme.SYSTEM)
+    # A name of the zone database; empty: as the browser says.
+    time_zone = models.CharField(max_length=64, default="", blank=True)
     single_key_shortcuts = models.BooleanField(default=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -15,7 +15,7 @@ from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from eleanor_site import limits
+from eleanor_site import limits, time_zones
 from eleanor_site.access import admin, public, signed_in, viewer
 from eleanor_site.problems import Refused
 from eleanor_site.tenants import queries, services
@@ -133,17 +133,30 @@ def start(request: Request) -> HttpResponse:
 @signed_in
 @require_http_methods(["GET", "HEAD", "POST"])
 def account(request: Request) -> HttpResponse:
-    """A person's own page: keys, sessions."""
+    """A person's own page: keys, the zone of times, sessions."""
     if request.method == "POST":
         if "end_sessions" in request.POST:
             ended = services.end_sessions(request.user, keep=request.session.session_key)
             messages.success(request, _("Other sessions ended: %(n)s.") % {"n": ended})
         else:
+            zone = request.POST.get("time_zone", "")
+            if zone and not time_zones.is_zone(zone):
+                return _account(request, problem=_("No zone has this name."), status=422)
             request.user.single_key_shortcuts = "single_key_shortcuts" in request.POST
-            request.user.save(update_fields=["single_key_shortcuts"])
+            request.user.time_zone = zone
+            request.user.save(update_fields=["single_key_shortcuts", "time_zone"])
             messages.success(request, _("Saved."))
         return redirect("account:account")
-    return render(request, "tenants/account.html")
+    return _account(request)
+
+
+def _account(request: Request, problem: str = "", status: int = 200) -> HttpResponse:
+    context = {
+        "zones": time_zones.zones_by_region(),
+        "browser_zone": time_zones.zone_of(None, request.COOKIES.get(time_zones.COOKIE, "")).key,
+        "problem": problem,
+    }
+    return render(request, "tenants/account.html", context, status=status)
 
 
 @viewer

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any
 
 from django.urls import reverse
@@ -30,6 +30,11 @@ class Span:
 
     start: date
     end: date
+
+
+def moments(span: Span) -> tuple[datetime, datetime]:
+    """The first and the last moment of the span. Its days are those of UTC, whatever zone the reader is in."""
+    return datetime.combine(span.start, time.min, UTC), datetime.combine(span.end, time.max, UTC)
 
 
 def last_days(newest: date, *, days: int = DAYS_SHOWN) -> Span:
@@ -125,9 +130,7 @@ def _segments(bar: Counter[int], labels: Mapping[int, str]) -> list[dict[str, An
 
 
 def _releases(tenant: Tenant, span: Span, starts: list[date], step: str) -> list[dict[str, Any]]:
-    found = Release.objects.filter(published_at__date__gte=span.start, published_at__date__lte=span.end).order_by(
-        "number"
-    )
+    found = Release.objects.filter(published_at__range=moments(span)).order_by("number")
     rows = [(r.number, r.published_at.date()) for r in found if r.published_at]
     entries = Entry.objects.filter(object_type="release", object_id__in=[str(number) for number, _at in rows])
     changes = dict(entries.values_list("object_id", "number"))

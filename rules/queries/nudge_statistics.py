@@ -15,7 +15,7 @@ from django.utils.translation import gettext as _
 from chats.models import Chat
 from eleanor_site.tenants.models import Tenant
 from rules.models import RecordedNudge, Verdict
-from rules.queries.day_charts import Span, day_chart, last_days
+from rules.queries.day_charts import Span, day_chart, last_days, moments
 from rules.queries.nudges import (
     NudgeFilter,
     day_cells,
@@ -167,10 +167,9 @@ def turns_by_model(wanted: NudgeFilter) -> dict[str, int]:
     found = Chat.objects.order_by()
     if wanted.language:
         found = found.filter(language="" if wanted.language == "none" else wanted.language)
-    if wanted.start:
-        found = found.filter(started_at__date__gte=wanted.start)
-    if wanted.end:
-        found = found.filter(started_at__date__lte=wanted.end)
+    if wanted.start or wanted.end:
+        span = Span(wanted.start or date.min, wanted.end or date.max)
+        found = found.filter(started_at__range=moments(span))
     return {model: n for model, n in found.values_list("model").annotate(n=Sum("turn_count")) if n}
 
 

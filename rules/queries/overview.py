@@ -103,7 +103,7 @@ def _expiring(tenant: Tenant) -> Note | None:
     ).select_related("version__rule")
     links = [
         (
-            f"{e.version.rule.code} ({formats.date_format(e.observe_until, 'SHORT_DATE_FORMAT')})",
+            f"{e.version.rule.code} ({formats.date_format(timezone.localtime(e.observe_until), 'SHORT_DATE_FORMAT')})",
             reverse("rules:rule", args=[tenant.slug, e.version.rule.code]),
         )
         for e in entries

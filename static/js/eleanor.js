@@ -257,13 +257,11 @@
   document.addEventListener("pointerover", linkMessages);
   document.addEventListener("focusin", linkMessages);
 
-  /* Times are written in UTC; pointing at one tells it in the person's own zone. */
-  document.addEventListener("pointerover", (event) => {
-    const time = event.target.closest?.("time[datetime*='T']:not([title])");
-    const at = time && new Date(time.dateTime);
-    if (!at || Number.isNaN(at.getTime())) return;
-    time.title = new Intl.DateTimeFormat(root.lang, { dateStyle: "medium", timeStyle: "long" }).format(at);
-  });
+  /* The server writes times in the browser's zone, unless the person chose another; the next page knows of a change. */
+  const zone = new Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (zone && !document.cookie.split("; ").includes(`zone=${zone}`)) {
+    document.cookie = `zone=${zone}; path=/; max-age=31536000; samesite=lax${location.protocol === "https:" ? "; secure" : ""}`;
+  }
 
   /* Keys: the table comes from the page, the same one that draws the sheet behind "?". ---- */
 

@@ -20,7 +20,7 @@
   /* "3 seconds ago" beside the saved state; outside of any announcement, since the text of the region changes only with a save. */
   const words = new Intl.RelativeTimeFormat(document.documentElement.lang, { numeric: "auto" });
   const age = () => {
-    for (const element of document.querySelectorAll("[data-ago]")) {
+    for (const element of document.querySelectorAll("[data-ago] time")) {
       const seconds = Math.round((Date.parse(element.dateTime) - Date.now()) / 1000);
       const text = seconds > -60 ? words.format(Math.min(0, seconds), "second") : words.format(Math.round(seconds / 60), "minute");
       if (seconds > -3600 && element.textContent !== text) element.textContent = text;
