@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from django.conf import settings
-from django.http import HttpRequest, HttpResponseBase
+from django.http import Http404, HttpRequest, HttpResponseBase
 from django.utils import timezone, translation
 from django.utils.cache import patch_vary_headers
 from django.utils.translation import gettext as _
 
 from eleanor_site import time_zones
-from eleanor_site.errors import problem_page
+from eleanor_site.errors import page_not_found, problem_page
 
 Handler = Callable[[HttpRequest], HttpResponseBase]
 
@@ -34,11 +34,11 @@ def upload_ceiling(get_response: Handler) -> Handler:
 
 
 def storable_address(get_response: Handler) -> Handler:
-    """Refuse an address with a NUL in it: PostgreSQL takes none in a text, so no view could look it up."""
+    """Nothing is at an address with a NUL in its path: PostgreSQL takes none in a text, so no view could look it up."""
 
     def handle(request: HttpRequest) -> HttpResponseBase:
-        if "\x00" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
-            return problem_page(request, 400, _("The address holds a NUL character. Take it out (%00) and try again."))
+        if "\x00" in request.path_info:
+            return page_not_found(request, Http404())
         return get_response(request)
 
     return handle

@@ -85,7 +85,7 @@ def replay_page(request: Request, replay: int) -> HttpResponse:
     """Progress and the report. HTMX polls the same address, and asks it for more findings."""
     found = _replay(replay)
     running = found.status in RUNNING
-    code, status = request.GET.get("rule", ""), request.GET.get("status", "")
+    code, status = request.GET.get("rule", "").replace("\x00", ""), request.GET.get("status", "")
     status = status if status in FILTERS else ""
     context: dict[str, Any] = {"replay": found, "running": running, "code": code, "status": status}
     part = "items" if "after" in request.GET else "progress"
@@ -140,7 +140,7 @@ def compare_replays(request: Request) -> HttpResponse:
 def export_replay(request: Request, replay: int) -> HttpResponseBase:
     """`?format=csv` or `?format=jsonl`, with the filters of the page; streamed, with a trailer."""
     found = _replay(replay)
-    code, status = request.GET.get("rule", ""), request.GET.get("status", "")
+    code, status = request.GET.get("rule", "").replace("\x00", ""), request.GET.get("status", "")
     rows = exports.rows(request.tenant, found, code=code, status=status if status in FILTERS else "")
     kind = "jsonl" if request.GET.get("format") == "jsonl" else "csv"
     lines: Iterator[bytes] = (

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from eleanor_site.environment import WEB_PROCESS
 from tests import postgres_server, redis_server
 
 TENANT = "bench"
@@ -162,7 +163,7 @@ def web(folder: Path) -> Iterator[tuple[int, int]]:
         *("--worker-class", "gthread", "--workers", "1", "--threads", "8", "--no-control-socket"),
         *("--log-level", "warning", "--keep-alive", "60", "--timeout", "120"),
     ]
-    environment = {**os.environ, "DATABASE_CONN_MAX_AGE": "600"}
+    environment = {**os.environ, **WEB_PROCESS}
     with open(folder / "web.log", "wb") as log:
         server = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
     try:

@@ -19,6 +19,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError, connection, connections
 from django.db.migrations.executor import MigrationExecutor
 
+from eleanor_site.environment import WEB_PROCESS
 from eleanor_site.supervisor import Child, Supervisor
 
 HOST = "127.0.0.1"
@@ -208,7 +209,7 @@ def _web(port: int) -> Child:
             *("--worker-class", "gthread", "--workers", "1", "--threads", "8", "--no-control-socket"),
             *("--graceful-timeout", "5", "--log-level", "warning"),
         ],
-        environment={"DATABASE_CONN_MAX_AGE": "600"},
+        environment=dict(WEB_PROCESS),
         ready=answers,
         orphan_signal=signal.SIGQUIT,
     )
