@@ -22,15 +22,10 @@ from chats.domain.wrapper_settings import ChatWrapperSettings, OpenedOnStart
 from chats.domain.wrappers import WRAPPERS
 from chats.domain.wrappers.base import ChatWrapper, Clock
 from chats.domain.wrappers.context_state import ContextState
-from chats.domain.wrappers.jinja import (
-    CONVERSION_KEY,
-    DEFAULT_FORMAT,
-    MESSAGE,
-    SANITY_HISTORIES,
-    JinjaOptions,
-    JinjaTemplateChatWrapper,
-)
-from chats.domain.wrappers.jinja_rendering import OutOfTime, Render
+from chats.domain.wrappers.jinja import JinjaOptions, JinjaTemplateChatWrapper
+from chats.domain.wrappers.jinja.histories import SANITY_HISTORIES
+from chats.domain.wrappers.jinja.options import CONVERSION_KEY, DEFAULT_FORMAT, MESSAGE
+from chats.domain.wrappers.jinja.rendering import OutOfTime, Render
 
 _NO_JINJA: Final = {"functionCallMessageTemplate": "noJinja"}
 _CALLS_NEEDED: Final = {"_requireFunctionCallSettingsExtraction": True}

@@ -12,7 +12,7 @@ from chats.domain.wrapper_settings import OpenedOnStart
 from chats.domain.wrappers import build_wrapper
 from chats.domain.wrappers.base import InvalidWrapper
 from chats.domain.wrappers.jinja import JinjaOptions, JinjaTemplateChatWrapper
-from chats.domain.wrappers.jinja_rendering import OutOfTime, within
+from chats.domain.wrappers.jinja.rendering import OutOfTime, within
 from chats.domain.wrappers.template_trial import JinjaTrial
 
 CHATML = (

@@ -20,7 +20,7 @@ from chats.domain.wrapper_settings import (
     ParallelResultSettings,
     ResultSettings,
 )
-from chats.domain.wrappers.jinja_rendering import Placeholders, attempt
+from chats.domain.wrappers.jinja.rendering import Placeholders, attempt
 
 PARAMS_KEY = "params"
 _FUNCTION_NAME = "{{functionName}}"

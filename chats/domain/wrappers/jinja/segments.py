@@ -9,7 +9,7 @@ from typing import Any, Literal
 from chats.domain.js_json import js_trim
 from chats.domain.llama_text import LlamaText, SpecialTokensText
 from chats.domain.wrapper_settings import OpenedOnStart, ThoughtSegment
-from chats.domain.wrappers.jinja_rendering import Placeholders, TemplateRenderer, attempt, first_success
+from chats.domain.wrappers.jinja.rendering import Placeholders, TemplateRenderer, attempt, first_success
 
 _KNOWN_PAIRS = {
     "<think>": "</think>",
