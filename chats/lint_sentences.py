@@ -8,8 +8,8 @@ from typing import Any
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
+from chats.domain.chat_templates.lint import Finding
 from chats.domain.lint import SettingsFinding
-from chats.domain.template_lint import Finding
 
 Sentences = Mapping[str, str | Promise]
 

@@ -28,7 +28,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
-from chats.domain.jinja_templates import (
+from chats.domain.chat_templates import (
     CACHED_TEMPLATES,
     MAX_TEMPLATE_BYTES,
     Origin,
@@ -40,7 +40,7 @@ from chats.domain.jinja_templates import (
     explain,
     plain,
 )
-from chats.domain.template_lint import Finding, LintReport, Sample
+from chats.domain.chat_templates.lint import Finding, LintReport, Sample
 from chats.template_worker import CHUNK, HEADER, READY
 
 _T = TypeVar("_T")
@@ -400,7 +400,7 @@ class TemplatePool:
         return self._ask("check", template, profile, {}, lambda answer: None)
 
     def variables(self, template: str, profile: Profile = "current") -> tuple[TemplateVariable, ...] | TemplateFailure:
-        """The keyword arguments that the template reads (see `jinja_templates.variables`)."""
+        """The keyword arguments that the template reads (see `chat_templates.variables`)."""
         return self._ask("variables", template, profile, {}, _variables)
 
     def lint(

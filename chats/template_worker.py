@@ -1,7 +1,7 @@
 """The process that compiles and renders templates for `chats.template_pool`: bounded, alone, and expendable.
 
 Started as `python -I -B template_worker.py LIMITS` with an empty environment. It loads the standard library, jinja2 and
-three modules of `chats.domain`, gives up the right to open anything, writes one character for "ready", and then answers
+`chats.domain.chat_templates`, gives up the right to open anything, writes one character for "ready", and then answers
 one request after the other: a four-byte length, then JSON, both ways. It ends when its standard input closes.
 
 Most renders take less time than what is around them, so that is kept short. The text of a template comes once and is
@@ -39,7 +39,8 @@ if __name__ == "__main__":
     _name_package("chats", _HERE)
     _name_package("chats.domain", _HERE / "domain")
 
-from chats.domain import jinja_templates, template_lint  # noqa: E402 - after the names above
+from chats.domain import chat_templates  # noqa: E402 - after the names above
+from chats.domain.chat_templates.lint import lint  # noqa: E402
 
 READY = b"+"
 HEADER = struct.Struct(">I")
@@ -107,10 +108,10 @@ def _load_what_loads_late() -> None:
     for name in ("jinja2.constants", "jinja2.debug", "pprint", "random", "traceback", "unicodedata"):
         importlib.import_module(name)
     datetime.now().strftime("%c %Z")
-    for profile in jinja_templates.PROFILES:
-        jinja_templates.check(_WARM_UP, profile)
-    request = jinja_templates.RenderRequest(_WARM_UP, [{"role": "user", "content": "x"}])
-    jinja_templates.render_or_explain(request, jinja_templates.TemplateCache())
+    for profile in chat_templates.PROFILES:
+        chat_templates.check(_WARM_UP, profile)
+    request = chat_templates.RenderRequest(_WARM_UP, [{"role": "user", "content": "x"}])
+    chat_templates.render_or_explain(request, chat_templates.TemplateCache())
 
 
 _WARM_UP = (
@@ -119,12 +120,12 @@ _WARM_UP = (
 )
 
 
-def _request_of(fields: dict[str, Any]) -> jinja_templates.RenderRequest:
+def _request_of(fields: dict[str, Any]) -> chat_templates.RenderRequest:
     now = fields.pop("now", None)
-    return jinja_templates.RenderRequest(**fields, now=datetime.fromisoformat(now) if now else None)
+    return chat_templates.RenderRequest(**fields, now=datetime.fromisoformat(now) if now else None)
 
 
-def _told(failure: jinja_templates.TemplateFailure) -> Answer:
+def _told(failure: chat_templates.TemplateFailure) -> Answer:
     return {"failure": asdict(failure)}
 
 
@@ -132,7 +133,7 @@ class Worker:
     """What a request can ask for, by name; each returns the answer's content."""
 
     def __init__(self) -> None:
-        self._cache = jinja_templates.TemplateCache()
+        self._cache = chat_templates.TemplateCache()
         self._texts: OrderedDict[int, str] = OrderedDict()
         self._out_of_memory = False
         self._actions: dict[str, Callable[[dict[str, Any]], Answer]] = {
@@ -143,8 +144,8 @@ class Worker:
         }
 
     def _render(self, fields: dict[str, Any]) -> Answer:
-        outcome = jinja_templates.render_or_explain(_request_of(fields), self._cache, owned=True)
-        if isinstance(outcome, jinja_templates.TemplateFailure):
+        outcome = chat_templates.render_or_explain(_request_of(fields), self._cache, owned=True)
+        if isinstance(outcome, chat_templates.TemplateFailure):
             return _told(outcome)
         if not outcome.spans and not outcome.provenance:
             return outcome.text
@@ -152,18 +153,18 @@ class Worker:
         return {"text": outcome.text, "spans": outcome.spans, "provenance": origins}
 
     def _check(self, fields: dict[str, Any]) -> Answer:
-        failure = jinja_templates.check(fields["template"], fields["profile"], self._cache)
+        failure = chat_templates.check(fields["template"], fields["profile"], self._cache)
         return {} if failure is None else _told(failure)
 
     def _variables(self, fields: dict[str, Any]) -> Answer:
         try:
-            found = jinja_templates.variables(fields["template"], fields["profile"])
+            found = chat_templates.variables(fields["template"], fields["profile"])
         except Exception as error:
-            return _told(jinja_templates.explain(error))
+            return _told(chat_templates.explain(error))
         return {"variables": [asdict(v) for v in found]}
 
     def _lint(self, fields: dict[str, Any]) -> Answer:
-        report = template_lint.lint(fields["template"], fields["tokens"], fields["kwargs"], fields["profile"])
+        report = lint(fields["template"], fields["tokens"], fields["kwargs"], fields["profile"])
         return asdict(report)
 
     def _find_template(self, fields: dict[str, Any], number: int) -> bool:
@@ -176,7 +177,7 @@ class Worker:
             fields["template"] = text
         self._texts[number] = text
         self._texts.move_to_end(number)
-        while len(self._texts) > jinja_templates.CACHED_TEMPLATES:
+        while len(self._texts) > chat_templates.CACHED_TEMPLATES:
             self._texts.popitem(last=False)
         return True
 
@@ -203,7 +204,7 @@ class Worker:
         except RecursionError:
             return _stopped("RecursionError", "depth")
         except Exception as error:
-            return _encoded(_told(jinja_templates.explain(error)))
+            return _encoded(_told(chat_templates.explain(error)))
 
     def clear_up(self) -> None:
         """After an answer has been given: what ran out of memory leaves nothing behind."""
@@ -224,7 +225,7 @@ def _encoded(answer: Answer) -> bytes:
 
 
 def _stopped(error_class: str, limit: str) -> bytes:
-    return _encoded(_told(jinja_templates.TemplateFailure("limit", error_class, "", None, limit)))
+    return _encoded(_told(chat_templates.TemplateFailure("limit", error_class, "", None, limit)))
 
 
 def _next_request() -> bytes | None:

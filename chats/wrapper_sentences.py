@@ -9,10 +9,10 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy, ngettext
 
+from chats.domain.chat_templates import TemplateFailure
+from chats.domain.chat_templates.files import Remark, TemplateFileError
 from chats.domain.history import LeftOut
-from chats.domain.jinja_templates import TemplateFailure
 from chats.domain.recipes import RecipeProblem
-from chats.domain.template_files import Remark, TemplateFileError
 from chats.domain.wrapper_resolution import Reason
 
 Sentences = Mapping[str, str | Promise]

@@ -2,7 +2,7 @@
 
 The package's own reader goes on to the tensors, takes every count in the file at its word, and makes two arrays for
 each of some 150,000 tokens. Here a file may be of any size, cut off anywhere, and made by an enemy. Importing this
-module loads gguf and numpy, so `template_files` does it when a file is there.
+module loads gguf and numpy, so `chat_templates.files` does it when a file is there.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, TypeAlias
 
-from chats.domain.jinja_templates import PROFILES, Profile, ServerHabits, select_template
+from chats.domain.chat_templates import PROFILES, Profile, ServerHabits, select_template
 from chats.domain.llama_text import LlamaText, UnknownPart
 from chats.domain.wording import Wording
 from chats.domain.wrapper_settings import ChatWrapperSettings, SettingsError

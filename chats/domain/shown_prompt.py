@@ -13,9 +13,9 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, Final, Literal
 
-from chats.domain.jinja_templates import REASONING_FIELDS, Rendered
+from chats.domain.chat_templates import REASONING_FIELDS, Rendered
+from chats.domain.chat_templates.lint import control_tokens
 from chats.domain.spans import RenderedPiece
-from chats.domain.template_lint import control_tokens
 from chats.domain.text_differences import Range, merged
 from chats.domain.visible_text import has_hidden, segments
 

@@ -16,10 +16,10 @@ from django.db.models.functions import Length
 from django.utils.translation import gettext as _
 
 from chats.domain import ChatRecord
+from chats.domain.chat_templates import Rendered, RenderRequest, TemplateFailure, as_served
+from chats.domain.chat_templates.prefix_stability import Comparison, Step, difference, stability
 from chats.domain.history import TemplateInput, template_input
-from chats.domain.jinja_templates import Rendered, RenderRequest, TemplateFailure, as_served
 from chats.domain.lint import texts_of
-from chats.domain.prefix_stability import Comparison, Step, difference, stability
 from chats.domain.recipes import Recipe, RecipeError, RecipeProblem
 from chats.domain.sample_chat import sample_record
 from chats.domain.shown_prompt import Run, ShownPrompt, shown_pieces, shown_template, visible_runs, with_differences

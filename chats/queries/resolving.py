@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chats.domain.jinja_templates import Rendered, RenderRequest, TemplateFailure
+from chats.domain.chat_templates import Rendered, RenderRequest, TemplateFailure
 from chats.domain.wrapper_resolution import WRAPPER_IDS, resolve
 from chats.domain.wrappers import WRAPPERS
 from chats.domain.wrappers.template_trial import JinjaTrial

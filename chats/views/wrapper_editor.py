@@ -15,7 +15,7 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST
 
-from chats.domain.jinja_templates import SPECIAL_TOKEN_NAMES, TemplateFailure
+from chats.domain.chat_templates import SPECIAL_TOKEN_NAMES, TemplateFailure
 from chats.domain.recipes import TEXT_FIELDS, Recipe, RecipeError, recipe_from_texts, recipe_to_texts
 from chats.domain.text_differences import diff_rows
 from chats.models import Chat

@@ -10,8 +10,8 @@ from django.shortcuts import redirect
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from chats.domain.chat_templates.files import TemplateFileError
 from chats.domain.recipes import recipe_to_texts
-from chats.domain.template_files import TemplateFileError
 from chats.queries.previews import chosen_chat, preview
 from chats.queries.resolving import which_wrapper
 from chats.queries.wrapper_lint import lint_states

@@ -9,9 +9,9 @@ from django import forms
 from django.core.files.uploadedfile import TemporaryUploadedFile, UploadedFile
 from django.utils.translation import gettext_lazy as _
 
-from chats.domain.jinja_templates import MAX_TEMPLATE_BYTES
+from chats.domain.chat_templates import MAX_TEMPLATE_BYTES
+from chats.domain.chat_templates.files import Remark, TemplateFiles, read_file, read_pasted
 from chats.domain.recipes import DEFAULT_TEMPLATE, Recipe
-from chats.domain.template_files import Remark, TemplateFiles, read_file, read_pasted
 from chats.queries.wrappers import choice, choice_labels
 
 MAX_UPLOAD = 32 * 1024 * 1024

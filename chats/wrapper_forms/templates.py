@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from django.utils.translation import gettext_lazy as _
 
-from chats.domain.jinja_templates import (
+from chats.domain.chat_templates import (
     PASSED_NAMES,
     PROFILES,
     SPECIAL_TOKEN_NAMES,

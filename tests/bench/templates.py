@@ -20,7 +20,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from chats.domain.jinja_templates import CompiledTemplate, Rendered, RenderRequest, render
+from chats.domain.chat_templates import CompiledTemplate, Rendered, RenderRequest, render
 from chats.template_pool import TemplatePool
 from tests.golden.templates import request_of
 from tests.shared_data import SHARED

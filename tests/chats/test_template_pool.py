@@ -6,8 +6,8 @@ import threading
 
 import pytest
 
-from chats.domain.jinja_templates import CACHED_TEMPLATES, Rendered, RenderRequest, TemplateFailure, render, variables
-from chats.domain.template_lint import lint
+from chats.domain.chat_templates import CACHED_TEMPLATES, Rendered, RenderRequest, TemplateFailure, render, variables
+from chats.domain.chat_templates.lint import lint
 from chats.template_pool import Limits, TemplatePool, shared_pool
 from chats.template_worker import CpuBound
 from tests.golden.templates import cases, difference

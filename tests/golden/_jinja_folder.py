@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from chats.domain import wording as words
-from chats.domain.jinja_templates import Rendered, RenderRequest, TemplateFailure, render_or_explain
+from chats.domain.chat_templates import Rendered, RenderRequest, TemplateFailure, render_or_explain
 from chats.domain.wrappers.jinja import JinjaOptions, JinjaTemplateChatWrapper
 from chats.domain.wrappers.jinja.rendering import Render
 from tests.golden._wrapper_cases.folder import GoldenFolder

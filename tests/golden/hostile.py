@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from chats.domain.jinja_templates import MAX_OUTPUT_CHARACTERS, Rendered, TemplateFailure
+from chats.domain.chat_templates import MAX_OUTPUT_CHARACTERS, Rendered, TemplateFailure
 from chats.template_pool import Limits, TemplatePool
 from tests.golden.templates import request_of
 

@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from chats.domain.template_lint import lint
+from chats.domain.chat_templates.lint import lint
 
 
 def failing(folder: Path) -> tuple[list[str], int]:

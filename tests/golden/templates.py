@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from chats.domain.jinja_templates import Profile, Rendered, RenderRequest, TemplateFailure, render_or_explain
+from chats.domain.chat_templates import Profile, Rendered, RenderRequest, TemplateFailure, render_or_explain
 from chats.template_pool import TemplatePool
 
 # The recorded results have every address written like this, also one that a chat mentions.

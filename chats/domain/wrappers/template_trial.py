@@ -207,7 +207,7 @@ class _Sample:
 class JinjaTrial:
     """Tries one template out. Implements wrapper_resolution.TemplateTrial.
 
-    `render` should go through the bounded workers, and `jinja_rendering.within` some seconds: a trial takes some
+    `render` should go through the bounded workers, and `jinja.rendering.within` some seconds: a trial takes some
     hundred renders of a text somebody typed.
     """
 

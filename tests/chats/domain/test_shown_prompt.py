@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from chats.domain.chat_templates import RenderRequest, render
 from chats.domain.exchange import from_exchange
-from chats.domain.jinja_templates import RenderRequest, render
 from chats.domain.record import ChatRecord
 from chats.domain.sample_chat import sample_record
 from chats.domain.shown_prompt import shown_pieces, shown_template, visible_runs, with_differences

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from chats.domain.jinja_templates import Rendered, RenderRequest, render_or_explain
+from chats.domain.chat_templates import Rendered, RenderRequest, render_or_explain
 from tests.golden._wrapper_cases.folder import GoldenFolder, mismatch
 
 PATTERN = "jinja-engine.json"

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
 
-from chats.domain.jinja_templates import Profile, Rendered, RenderRequest, TemplateFailure
+from chats.domain.chat_templates import Profile, Rendered, RenderRequest, TemplateFailure
 
 T = TypeVar("T")
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from chats.domain.chat_templates import Profile
 from chats.domain.history_items import (
     FunctionCall,
     Functions,
@@ -23,7 +24,6 @@ from chats.domain.history_items import (
     UserItem,
     is_thought,
 )
-from chats.domain.jinja_templates import Profile
 from chats.domain.js_json import ABSENT, json_dumps, json_string, replace_marker
 from chats.domain.llama_text import LlamaText, Piece, SpecialToken, SpecialTokensText
 from chats.domain.openai_format import Conversion, Message, to_messages, to_tools
@@ -64,7 +64,7 @@ class _Made:
 class JinjaTemplateChatWrapper(ChatWrapper):
     """Renders with a chat template. Building one renders some dozens of short chats through `render`.
 
-    Raises InvalidWrapper if the template can't render simple chats, and jinja_rendering.OutOfTime if a bound of the
+    Raises InvalidWrapper if the template can't render simple chats, and rendering.OutOfTime if a bound of the
     renderer was reached.
     """
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from chats.domain.chat_templates import Rendered, RenderRequest, TemplateFailure, render_or_explain
 from chats.domain.history_items import FunctionCall, ModelItem, Segment, SystemItem, UserItem
-from chats.domain.jinja_templates import Rendered, RenderRequest, TemplateFailure, render_or_explain
 from chats.domain.llama_text import LlamaText, SpecialToken, SpecialTokensText
 from chats.domain.wrapper_resolution import TemplateBroken, resolve
 from chats.domain.wrapper_settings import OpenedOnStart

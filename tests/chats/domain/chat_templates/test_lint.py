@@ -1,6 +1,6 @@
 import pytest
 
-from chats.domain.template_lint import control_tokens, lint, typed_tokens
+from chats.domain.chat_templates.lint import control_tokens, lint, typed_tokens
 from tests.golden.lint import failing
 from tests.shared_data import SHARED, needs_shared
 

@@ -7,8 +7,8 @@ from gguf import GGUFEndian, GGUFWriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chats.domain.jinja_templates import MAX_TEMPLATE_BYTES
-from chats.domain.template_files import TemplateFileError, read_file, read_folder, read_gguf, read_pasted
+from chats.domain.chat_templates import MAX_TEMPLATE_BYTES
+from chats.domain.chat_templates.files import TemplateFileError, read_file, read_folder, read_gguf, read_pasted
 
 TEXT = "  {{ bos_token }}é\r\n{% for m in messages %}{{ m.content }}{% endfor %}\n\n"
 

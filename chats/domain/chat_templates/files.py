@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from chats.domain.jinja_templates import MAX_TEMPLATE_BYTES, SPECIAL_TOKEN_NAMES
+from chats.domain.chat_templates import MAX_TEMPLATE_BYTES, SPECIAL_TOKEN_NAMES
 
 DEFAULT = "default"
 MAX_JSON_BYTES = 32 * 1024 * 1024

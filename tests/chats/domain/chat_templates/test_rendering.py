@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chats.domain.jinja_templates import (
+from chats.domain.chat_templates import (
     MAX_TEMPLATE_BYTES,
     Rendered,
     RenderRequest,

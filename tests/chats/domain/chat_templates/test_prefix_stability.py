@@ -1,8 +1,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chats.domain.jinja_templates import RenderRequest, render_or_explain
-from chats.domain.prefix_stability import difference, stability
+from chats.domain.chat_templates import RenderRequest, render_or_explain
+from chats.domain.chat_templates.prefix_stability import difference, stability
 
 CHAT = [
     {"role": "user", "content": "one"},

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from chats.domain.jinja_templates import Rendered, RenderRequest, TemplateFailure
+from chats.domain.chat_templates import Rendered, RenderRequest, TemplateFailure
 
 Comparison = Literal["with_generation_prompt", "without_generation_prompt", "after_closed_turn"]
 COMPARISONS: tuple[Comparison, ...] = ("with_generation_prompt", "without_generation_prompt", "after_closed_turn")
