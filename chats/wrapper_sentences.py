@@ -13,7 +13,7 @@ from chats.domain.chat_templates import TemplateFailure
 from chats.domain.chat_templates.files import Remark, TemplateFileError
 from chats.domain.history import LeftOut
 from chats.domain.recipes import RecipeProblem
-from chats.domain.wrapper_resolution import Reason
+from chats.domain.resolving import Reason
 
 Sentences = Mapping[str, str | Promise]
 

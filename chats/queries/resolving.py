@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from chats.domain.chat_templates import Rendered, RenderRequest, TemplateFailure
-from chats.domain.wrapper_resolution import WRAPPER_IDS, resolve
+from chats.domain.resolving import WRAPPER_IDS, JinjaTrial, resolve
 from chats.domain.wrappers import WRAPPERS
-from chats.domain.wrappers.template_trial import JinjaTrial
+from chats.domain.wrappers.jinja.rendering import within
 from chats.template_pool import shared_pool
 from chats.wrapper_sentences import reason_sentence
 
@@ -37,7 +35,7 @@ def which_wrapper(
     tokens: Mapping[str, str] | None = None,
 ) -> Answer:
     """What would be chosen for a model, and why. A template is tried out in the pool's workers."""
-    trial = JinjaTrial(template, _bounded_render(tokens or {})) if template.strip() else None
+    trial = JinjaTrial(template, within(shared_pool().render_request, _TRIAL_SECONDS)) if template.strip() else None
     found = resolve(
         file_name or None,
         architecture or None,
@@ -53,14 +51,3 @@ def which_wrapper(
     if wrapper_id not in WRAPPERS:
         return Answer("", "", True, {}, reasons)
     return Answer(wrapper_id, WRAPPERS[wrapper_id].label, False, found.options, reasons)
-
-
-def _bounded_render(tokens: Mapping[str, str]) -> Any:
-    until = time.monotonic() + _TRIAL_SECONDS
-
-    def render(request: RenderRequest) -> Rendered | TemplateFailure:
-        if time.monotonic() > until:
-            return TemplateFailure("limit", "LimitExceeded", "", None, "time")
-        return shared_pool().render_request(request)
-
-    return render

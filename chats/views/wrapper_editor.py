@@ -26,20 +26,10 @@ from chats.services import wrappers as services
 from chats.services.wrappers import WrapperConflict
 from chats.template_pool import shared_pool
 from chats.wrapper_forms.conflicts import conflict_rows, merged_content
+from chats.wrapper_forms.operations import field_of_operation, operate
 from chats.wrapper_forms.parts import posted_data
-from chats.wrapper_forms.state import (
-    EditorState,
-    change_rows,
-    field_of_operation,
-    field_view,
-    group_views,
-    operate,
-    option_views,
-    posted_state,
-    refreshed,
-    state_of,
-    wording_views,
-)
+from chats.wrapper_forms.shown import change_rows, field_view, group_views, option_views, wording_views
+from chats.wrapper_forms.state import EditorState, posted_state, refreshed, state_of
 from chats.wrapper_forms.templates import HABITS, argument_views
 from eleanor_site.access import author
 from eleanor_site.errors import too_many

@@ -27,7 +27,8 @@ from chats.queries.wrappers import (
 )
 from chats.services import wrappers as services
 from chats.wrapper_forms.new import NewWrapperForm, WhichForm
-from chats.wrapper_forms.state import change_rows, group_views, state_of
+from chats.wrapper_forms.shown import change_rows, group_views
+from chats.wrapper_forms.state import state_of
 from chats.wrapper_sentences import file_sentence, remark_sentence
 from eleanor_site.access import author, viewer
 from eleanor_site.errors import too_many

@@ -9,7 +9,7 @@ import pytest
 from chats.domain.chat_templates import CACHED_TEMPLATES, Rendered, RenderRequest, TemplateFailure, render, variables
 from chats.domain.chat_templates.lint import lint
 from chats.template_pool import Limits, TemplatePool, shared_pool
-from chats.template_worker import CpuBound
+from chats.template_pool.worker import CpuBound
 from tests.golden.templates import cases, difference
 from tests.shared_data import SHARED, needs_shared
 

@@ -16,7 +16,9 @@ from chats.domain.wrappers import WRAPPERS
 from chats.queries.wrappers import NOT_CHOSEN
 from chats.wrapper_forms import options, parts, settings, templates
 from chats.wrapper_forms.conflicts import conflict_rows, merged_content
-from chats.wrapper_forms.state import change_rows, field_of_operation, group_views, operate, posted_state, state_of
+from chats.wrapper_forms.operations import field_of_operation, operate
+from chats.wrapper_forms.shown import change_rows, group_views
+from chats.wrapper_forms.state import posted_state, state_of
 
 BUILT_INS = [id for id in WRAPPERS if id != NOT_CHOSEN]
 

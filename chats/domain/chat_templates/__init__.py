@@ -1,6 +1,6 @@
 """Chat templates in the jinja2 sandbox (chat-templates.md): rendered as transformers does, explained, and linted.
 
-Needs the standard library and jinja2 only, since the worker process (`chats/template_worker.py`) loads it without
+Needs the standard library and jinja2 only, since the worker process (`chats/template_pool/worker.py`) loads it without
 anything else of the product.
 
 The sandbox keeps a template away from Python's internals, not from the processor: whoever renders a text that

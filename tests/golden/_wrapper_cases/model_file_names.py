@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from chats.domain.model_file_names import parse_model_file_name
+from chats.domain.resolving.model_file_names import parse_model_file_name
 from tests.golden._wrapper_cases.folder import GoldenFolder, mismatch
 
 PATTERN = "model-file-names.json"

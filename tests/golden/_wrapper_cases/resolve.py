@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from chats.domain import wording as words
-from chats.domain.wrapper_resolution import Resolution, resolve
+from chats.domain.resolving import JinjaTrial, Resolution, resolve
 from chats.domain.wrappers.base import ChatWrapper
 from chats.domain.wrappers.general import AlpacaChatWrapper
 from chats.domain.wrappers.jinja import JinjaOptions, JinjaTemplateChatWrapper
-from chats.domain.wrappers.template_trial import JinjaTrial
 from tests.golden._jinja_folder import EMPTY, internals, renderer
 from tests.golden._wrapper_cases.folder import GoldenFolder, mismatch
 

@@ -7,13 +7,12 @@ import pytest
 from chats.domain.chat_templates import Rendered, RenderRequest, TemplateFailure, render_or_explain
 from chats.domain.history_items import FunctionCall, ModelItem, Segment, SystemItem, UserItem
 from chats.domain.llama_text import LlamaText, SpecialToken, SpecialTokensText
-from chats.domain.wrapper_resolution import TemplateBroken, resolve
+from chats.domain.resolving import JinjaTrial, TemplateBroken, resolve
 from chats.domain.wrapper_settings import OpenedOnStart
 from chats.domain.wrappers import build_wrapper
 from chats.domain.wrappers.base import InvalidWrapper
 from chats.domain.wrappers.jinja import JinjaOptions, JinjaTemplateChatWrapper
 from chats.domain.wrappers.jinja.rendering import OutOfTime, within
-from chats.domain.wrappers.template_trial import JinjaTrial
 
 CHATML = (
     "{{ bos_token }}{% for m in messages %}{{ '<|im_start|>' + m.role + '\\n' + m.content + '<|im_end|>\\n' }}"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chats.domain.model_file_names import parse_model_file_name
+from chats.domain.resolving.model_file_names import parse_model_file_name
 
 
 def test_all_parts_of_a_name() -> None:

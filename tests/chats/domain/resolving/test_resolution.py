@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from chats.domain.wrapper_resolution import (
+from chats.domain.resolving import (
     SPECIALISED_TYPES,
     WRAPPER_IDS,
     ModelFacts,

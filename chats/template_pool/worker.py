@@ -1,6 +1,6 @@
 """The process that compiles and renders templates for `chats.template_pool`: bounded, alone, and expendable.
 
-Started as `python -I -B template_worker.py LIMITS` with an empty environment. It loads the standard library, jinja2 and
+Started as `python -I -B worker.py LIMITS` with an empty environment. It loads the standard library, jinja2 and
 `chats.domain.chat_templates`, gives up the right to open anything, writes one character for "ready", and then answers
 one request after the other: a four-byte length, then JSON, both ways. It ends when its standard input closes.
 
@@ -34,10 +34,10 @@ def _name_package(name: str, folder: Path) -> None:
     sys.modules[name] = package
 
 
-_HERE = Path(__file__).resolve().parent
+_CHATS = Path(__file__).resolve().parents[1]
 if __name__ == "__main__":
-    _name_package("chats", _HERE)
-    _name_package("chats.domain", _HERE / "domain")
+    _name_package("chats", _CHATS)
+    _name_package("chats.domain", _CHATS / "domain")
 
 from chats.domain import chat_templates  # noqa: E402 - after the names above
 from chats.domain.chat_templates.lint import lint  # noqa: E402

@@ -1,9 +1,4 @@
-"""Which chat wrapper suits a model, and why (chat-wrappers.md section 13).
-
-What is known of a model is looked at in a fixed order: an explicit choice, its chat template, its name and those of
-the models it comes from, marks in the template's text, its file name, its BOS text, its architecture. Every step that
-says something leaves a reason, as a code with arguments to be worded in the reader's language.
-"""
+"""The steps by which a wrapper is found, in their order."""
 
 from __future__ import annotations
 
@@ -12,64 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Protocol
 
 from chats.domain.js_json import js_trim
-from chats.domain.model_file_names import parse_model_file_name
-
-SPECIALISED_TYPES: Final = (
-    "general",
-    "deepSeek",
-    "qwen",
-    "llama3.2-lightweight",
-    "llama3.1",
-    "llama3",
-    "llama2Chat",
-    "mistral",
-    "alpacaChat",
-    "functionary",
-    "chatML",
-    "falconChat",
-    "gemma4",
-    "gemma",
-    "harmony",
-    "muse",
-    "seed",
+from chats.domain.resolving.model_facts import (
+    LLAMA_3_2,
+    ModelFacts,
+    by_likeness,
+    contained,
+    is_compatible,
+    lineage_names,
+    nested_metadata,
+    value_at,
 )
-"""The wrappers for one format each, in the order in which they are tried."""
+from chats.domain.resolving.model_file_names import parse_model_file_name
+from chats.domain.resolving.wrapper_types import SPECIALISED_TYPES, WRAPPER_IDS
 
-WRAPPER_IDS: Final[Mapping[str, str]] = {
-    "general": "GeneralChatWrapper",
-    "deepSeek": "DeepSeekChatWrapper",
-    "qwen": "QwenChatWrapper",
-    "llama3.2-lightweight": "Llama3_2LightweightChatWrapper",
-    "llama3.1": "Llama3_1ChatWrapper",
-    "llama3": "Llama3ChatWrapper",
-    "llama2Chat": "Llama2ChatWrapper",
-    "mistral": "MistralChatWrapper",
-    "alpacaChat": "AlpacaChatWrapper",
-    "functionary": "FunctionaryChatWrapper",
-    "chatML": "ChatMLChatWrapper",
-    "falconChat": "FalconChatWrapper",
-    "gemma4": "Gemma4ChatWrapper",
-    "gemma": "GemmaChatWrapper",
-    "harmony": "HarmonyChatWrapper",
-    "muse": "MuseChatWrapper",
-    "seed": "SeedChatWrapper",
-    "template": "TemplateChatWrapper",
-    "jinjaTemplate": "JinjaTemplateChatWrapper",
-}
-"""The id in the register of wrappers for each type. The Jinja wrapper isn't registered, since it needs a renderer."""
-
-_OTHER_NAMES: Final[Mapping[str, Sequence[str]]] = {
-    "harmony": ("gpt", "gpt-oss"),
-    "muse": ("muse glimmer", "muse-glimmer", "muse_glimmer"),
-    "gemma4": ("gemma 4", "gemma-4"),
-}
-_LLAMA_3_2 = ("llama 3.2", "llama-3.2", "llama3.2")
-_QWEN_ARCHITECTURES = frozenset(
-    ["qwen2", "qwen2moe", "qwen2vl", "qwen3", "qwen3moe", "qwen3vl", "qwen3vlmoe", "qwen35", "qwen35moe"]
-)
 # First match wins; the first two need a compatible model, too.
 _MODEL_NAMES: Final[Sequence[tuple[str, Sequence[str]]]] = (
-    ("llama3.2-lightweight", _LLAMA_3_2),
+    ("llama3.2-lightweight", LLAMA_3_2),
     ("llama3.1", ("llama 3.1", "llama-3.1", "llama3.1")),
     ("llama3", ("llama 3", "llama-3", "llama3")),
     ("mistral", ("mistral", "codestral")),
@@ -131,21 +84,6 @@ class Resolution:
         return None if self.wrapper is None else WRAPPER_IDS[self.wrapper]
 
 
-@dataclass(frozen=True)
-class ModelFacts:
-    """What is known of a model. `metadata` is nested as GGUF keys are: `{"general": {"name": …}, "tokenizer": …}`.
-
-    `special_tokens` are those of its vocabulary, None if that is unknown.
-    """
-
-    file_name: str | None = None
-    architecture: str | None = None
-    template: str | None = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    bos_text: str | None = None
-    special_tokens: Sequence[str] | None = None
-
-
 class TemplateBroken(ValueError):
     """A chat template can't be used at all; the message says why."""
 
@@ -189,10 +127,10 @@ def resolve(
     custom = custom_options or {}
     own_template = (custom.get("jinjaTemplate") or {}).get("template")
     if template is None:
-        template = own_template if own_template is not None else _at(general, "tokenizer", "chat_template")
+        template = own_template if own_template is not None else value_at(general, "tokenizer", "chat_template")
     facts = ModelFacts(
         file_name,
-        architecture if architecture is not None else _at(general, "general", "architecture"),
+        architecture if architecture is not None else value_at(general, "general", "architecture"),
         template,
         general,
         bos_text,
@@ -306,7 +244,7 @@ class _Steps:
     def _by_model_name(self) -> Resolution | None:
         for names in lineage_names(self._facts.metadata):
             for wrapper, patterns in _MODEL_NAMES:
-                found = _contained(names, patterns)
+                found = contained(names, patterns)
                 if found is None:
                     continue
                 if wrapper in ("llama3.2-lightweight", "llama3.1") and not is_compatible(wrapper, self._facts):
@@ -385,89 +323,3 @@ def _wrapper_of_file_name(file_name: str) -> tuple[str, str, str] | None:
     if "chatml" in words:
         return "chatML", "word", "chatml"
     return None
-
-
-def lineage_names(metadata: Mapping[str, Any]) -> list[list[str]]:
-    """The model's names, then those of each model it was made from, as far as its metadata says."""
-    general = _at(metadata, "general")
-    if not isinstance(general, Mapping):
-        return []
-    own = [name for name in (general.get("name"), general.get("basename")) if isinstance(name, str)]
-    groups = [own] if own else []
-    count = _at(general, "base_model", "count")
-    if isinstance(count, int | float) and not isinstance(count, bool):
-        # The number comes from a file that may say anything.
-        bases = general["base_model"]
-        numbers = sorted(int(key) for key in bases if key.isdecimal() and int(key) < count)
-        names = [_at(bases, str(number), "name") for number in numbers]
-        groups += [[name] for name in names if isinstance(name, str)]
-    return groups
-
-
-def is_compatible(wrapper: str, facts: ModelFacts) -> bool:
-    """Whether a model can have this wrapper at all (sections 10.7, 10.8 and 10.14)."""
-    if wrapper == "qwen":
-        return facts.architecture is None or facts.architecture in _QWEN_ARCHITECTURES
-    if wrapper not in ("llama3.1", "llama3.2-lightweight"):
-        return True
-    if facts.special_tokens is not None and "<|eom_id|>" not in facts.special_tokens:
-        return False
-    groups = lineage_names(facts.metadata)
-    size = _at(facts.metadata, "general", "size_label")
-    is_lightweight = size in ("1B", "3B") and any(_contained(names, _LLAMA_3_2) for names in groups)
-    return is_lightweight == (wrapper == "llama3.2-lightweight")
-
-
-def by_likeness(facts: ModelFacts) -> list[str]:
-    """The specialised types, those first whose names look most like the model's name and its file name."""
-    model_name = _at(facts.metadata, "general", "name")
-
-    def points(wrapper: str) -> float:
-        names = (wrapper, *_OTHER_NAMES.get(wrapper, ()))
-        by_name = max(_likeness(name, model_name, 3, 4) for name in names)
-        return by_name + max(_likeness(name, facts.file_name, 2, 3) for name in names)
-
-    return sorted(SPECIALISED_TYPES, key=points, reverse=True)
-
-
-def _likeness(pattern: str, text: Any, found: float, position: float) -> float:
-    """Points for being there, and more for standing further back, where names get specific."""
-    if not isinstance(text, str):
-        return 0
-    index = text.lower().find(pattern.lower())
-    return 0 if index < 0 else found + (index + 1) / len(text) * position
-
-
-def _contained(names: Iterable[str], patterns: Iterable[str]) -> tuple[str, str] | None:
-    """The first name that contains one of the patterns, and which; case doesn't matter."""
-    for name in names:
-        for pattern in patterns:
-            if pattern in name.lower():
-                return name, pattern
-    return None
-
-
-def nested_metadata(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
-    """GGUF metadata with dotted keys as nested mappings; what is nested already stays as it is."""
-    if not any("." in key for key in metadata):
-        return metadata
-    out: dict[str, Any] = {}
-    for key, value in metadata.items():
-        *parents, last = key.split(".")
-        there = out
-        for parent in parents:
-            below = there.setdefault(parent, {})
-            if not isinstance(below, dict):
-                below = there[parent] = {}
-            there = below
-        if not isinstance(there.get(last), dict):
-            there[last] = value
-    return out
-
-
-def _at(value: Any, *keys: str) -> Any:
-    for key in keys:
-        if not isinstance(value, Mapping):
-            return None
-        value = value.get(key)
-    return value
