@@ -167,6 +167,14 @@ class PublishForm(NoteForm):
         note.required = True
         note.help_text = _("Why, in at least one sentence. Readers of the history will thank you.")
 
+    def name_what_ends(self, version: int) -> None:
+        """Say in the choice itself that observing takes this version out, which nudges now."""
+        instead = _(
+            "Observe instead: version %(n)s stops nudging; the draft is evaluated and recorded, and never nudges"
+        )
+        live, (observe, _label) = self.fields["mode"].choices  # type: ignore[attr-defined]
+        self.fields["mode"].choices = [live, (observe, instead % {"n": version})]  # type: ignore[attr-defined]
+
     def clean_note(self) -> str:
         note: str = self.cleaned_data["note"].strip()
         if len(note) < 3:

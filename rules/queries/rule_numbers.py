@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from django.db.models import Count, Max, Q
+from django.db.models import Count, OuterRef, Q, Subquery, Sum
 from django.utils import timezone
 
-from rules.models import RecordedNudge, Verdict
+from rules.models import NudgeDay, RecordedNudge, Rule, Verdict
 from rules.queries.day_charts import Span
 from rules.queries.nudge_statistics import fires_by_day
 
@@ -21,10 +21,16 @@ FEWEST_VERDICTS: Final = 20
 
 @dataclass(frozen=True)
 class RuleNumbers:
-    """Nudges a day, oldest first; `right` of `judged` verdicts that say right or wrong. None: never."""
+    """Nudges a day, oldest first; `right` of `judged` verdicts that say right or wrong.
+
+    `last_fired` is the newest nudge whose time is known and `source` where that one came from; `undated` counts the
+    nudges whose time isn't.
+    """
 
     days: list[int] = field(default_factory=lambda: [0] * DAYS)
     last_fired: datetime | None = None
+    source: str = ""
+    undated: int = 0
     right: int = 0
     judged: int = 0
 
@@ -39,14 +45,29 @@ class RuleNumbers:
 
 
 def rule_numbers(codes: Sequence[str]) -> dict[str, RuleNumbers]:
-    """The numbers of each of these codes, by three queries whatever their number."""
+    """The numbers of each of these codes, by a few queries whatever their number."""
     today = timezone.now().date()
     days = fires_by_day(codes, Span(today - timedelta(days=DAYS - 1), today))
-    last = dict(
-        RecordedNudge.objects.filter(code__in=codes).order_by().values_list("code").annotate(at=Max("sorted_at"))
-    )
     said = Verdict.objects.filter(code__in=codes, value__in=("right", "wrong")).order_by().values_list("code")
     verdicts = {
         code: (right, n) for code, right, n in said.annotate(right=Count("pk", filter=Q(value="right")), n=Count("pk"))
     }
-    return {code: RuleNumbers(days[code], last.get(code), *verdicts.get(code, (0, 0))) for code in codes}
+    cells = NudgeDay.objects.filter(code__in=codes, count__gt=0).order_by().values_list("code")
+    undated = dict(cells.filter(day="").annotate(n=Sum("count")))
+    total = dict(cells.filter(day=NudgeDay.ALL_DAYS).annotate(n=Sum("count")))
+    # Where no nudge has a time, looking for the newest one that has would read them all.
+    last = _last_fired([code for code in total if total[code] > undated.get(code, 0)])
+    found = {}
+    for code in codes:
+        at, source = last.get(code, (None, ""))
+        right, judged = verdicts.get(code, (0, 0))
+        found[code] = RuleNumbers(days[code], at, source, undated.get(code, 0), right, judged)
+    return found
+
+
+def _last_fired(codes: Sequence[str]) -> dict[str, tuple[datetime, str]]:
+    """When each of these codes was last nudged, and the source of that nudge; one step in an index each."""
+    of_code = RecordedNudge.objects.filter(code=OuterRef("code"), at__isnull=False).order_by("-sorted_at", "-id")
+    newest = Rule.objects.filter(code__in=codes).annotate(newest=Subquery(of_code.values("pk")[:1]))
+    found = RecordedNudge.objects.filter(pk__in=list(newest.values_list("newest", flat=True)))
+    return {code: (at, source) for code, at, source in found.values_list("code", "at", "source") if at is not None}

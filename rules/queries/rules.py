@@ -16,13 +16,14 @@ from rules.models.rules import RuleContent
 
 @dataclass(frozen=True)
 class RuleRow:
-    """A rule as the list shows it. `position` is None for one that no live release holds."""
+    """A rule as the list shows it. `position` is None outside of the live release; `until` ends an observation."""
 
     rule: Rule
     position: int | None
     state: str
     version: RuleVersion | None
     draft: RuleDraft | None
+    until: datetime | None = None
 
     @property
     def content(self) -> RuleVersion | RuleDraft:
@@ -62,7 +63,8 @@ def rule_rows(*, archived: bool = False) -> list[RuleRow]:
     """The live release in its order, then the rules that it doesn't hold, by code."""
     drafts = {d.rule_id: d for d in RuleDraft.objects.select_related("by")}
     rows = [
-        RuleRow(e.version.rule, e.position, e.mode, e.version, drafts.get(e.version.rule_id)) for e in live_entries()
+        RuleRow(e.version.rule, e.position, e.mode, e.version, drafts.get(e.version.rule_id), e.observe_until)
+        for e in live_entries()
     ]
     held = {row.rule.pk for row in rows}
     newest = RuleVersion.objects.select_related("by").order_by("number")

@@ -174,6 +174,20 @@ def roll_back(*, tenant: Tenant, to: Release, by: User, seen_release: int, note:
 
 
 @transaction.atomic
+def undo(*, tenant: Tenant, by: User, seen_release: int) -> Release:
+    """What was live before the release `seen_release`, as a new release; observations end when they would have."""
+    live_places(tenant, seen_release)
+    live = live_release()
+    before = Release.objects.filter(number=live.based_on).first() if live else None
+    if live is None or before is None:
+        raise Refused(_("There is no release before this one."))
+    entries = before.entries.select_related("version__rule")
+    places = [Place(e.version, e.mode, e.observe_until) for e in entries]
+    note = _("Release %(n)s undone") % {"n": live.number}
+    return make_release(tenant, places, by=by, note=note, action="release.roll_back", label=str(before.number))
+
+
+@transaction.atomic
 def roll_back_rule(*, tenant: Tenant, rule: Rule, to: RuleVersion, by: User, seen_release: int, note: str) -> Release:
     """One rule with the content of an older version, as a new version, in a new release. Its draft stays.
 

@@ -23,7 +23,7 @@ from rules.completion_words import described
 from rules.diagnostic_sentences import diagnosed
 from rules.domain.language import check
 from rules.forms import CONFLICT_PREFIX, NewRuleForm, RuleForm
-from rules.models import Rule, RuleDraft
+from rules.models import ReleaseEntry, Rule, RuleDraft
 from rules.models.rules import CONTENT_FIELDS
 from rules.queries import effects
 from rules.queries.codes import code_problem, known_codes, taken
@@ -34,6 +34,7 @@ from rules.queries.scopes import scope_choices, scope_of
 from rules.queries.segments import Scope
 from rules.services import drafts, rule_tests
 from rules.services.drafts import DraftConflict, content_of
+from rules.services.publishing import live_entry
 
 
 @author
@@ -188,6 +189,8 @@ def _page(
         context["tests"] = _tests(request, rule, state)
         query = _query(rule, revision, corpus, given.get("set", ""), given.get("point", ""))
         context["set_query"] = f"{query}&" if query else ""
+        entry = live_entry(rule)
+        context["nudging"] = entry is not None and entry.mode == ReleaseEntry.Mode.LIVE
         if named.isdecimal() and len(named) < 10 and int(named) not in (revision, 0):
             context["named_revision"] = int(named)
     part = "builder" if request.htmx and ("build" in request.POST or "rebuild" in request.POST) else None

@@ -20,7 +20,7 @@ from eleanor_site.web import Request, page
 from rules.differences import differences
 from rules.domain.language import check
 from rules.domain.rule_set import RuleSpec
-from rules.models import Proposal, ReleaseEntry, Rule, RuleDraft, RuleVersion
+from rules.models import Proposal, ProposalItem, ReleaseEntry, Rule, RuleDraft, RuleVersion
 from rules.models.rules import RuleContent
 from rules.queries import effects
 from rules.queries.gates import gates
@@ -109,6 +109,11 @@ def add_drafts(request: Request) -> HttpResponse:
     return redirect("rules:open_release", request.tenant.slug)
 
 
+def _ends(entry: ReleaseEntry, item: ProposalItem) -> bool:
+    """Whether the rule nudges now and would only be observed."""
+    return entry.mode == ReleaseEntry.Mode.LIVE and item.mode == ReleaseEntry.Mode.OBSERVE
+
+
 def _page(request: Request, found: Proposal, note: str = "", status: int = 200) -> HttpResponse:
     """Each rule of it with its text difference and gates, and what all of them together do."""
     items = list(found.items.select_related("rule"))
@@ -125,6 +130,7 @@ def _page(request: Request, found: Proposal, note: str = "", status: int = 200) 
                 "draft": draft,
                 "differences": differences(base, draft) if draft else [],
                 "gates": [] if is_over else gates(request.tenant, item.rule),
+                "ends": entry.version.number if entry and not is_over and _ends(entry, item) else 0,
             }
         )
     specs = None if is_over else _specs(request, found)

@@ -8,6 +8,7 @@ from django.contrib import messages
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
+from django.urls import reverse
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
@@ -57,6 +58,7 @@ def publish(request: Request, code: str) -> HttpResponse:
 
 def _done(request: Request, rule: Rule, given: dict[str, Any]) -> HttpResponse:
     tenant, by, slug = request.tenant, request.user, request.tenant.slug
+    was_live = _nudges_now(rule) is not None
     match request.POST.get("action", "now"):
         case "add":
             proposals.add_to_open(tenant=tenant, by=by, rules=[rule], mode=given["mode"])
@@ -78,8 +80,16 @@ def _done(request: Request, rule: Rule, given: dict[str, Any]) -> HttpResponse:
                 mode=given["mode"],
                 figures=_figures(request, rule),
             )
+            if was_live and given["mode"] == "observe":
+                return redirect(f"{reverse('rules:rule', args=[slug, rule.code])}?release={made.number}")
             messages.success(request, _("Release %(n)s is live.") % {"n": made.number})
             return redirect("rules:rule", slug, rule.code)
+
+
+def _nudges_now(rule: Rule) -> RuleVersion | None:
+    """The version that nudges now, which observing another one would end: a rule has one place in a release."""
+    entry = publishing.live_entry(rule)
+    return entry.version if entry and entry.mode == publishing.Mode.LIVE else None
 
 
 def _figures(request: Request, rule: Rule) -> dict[int, tuple[int, int]]:
@@ -104,10 +114,14 @@ def _page(request: Request, rule: Rule, form: PublishForm, status: int = 200) ->
     found = gates(request.tenant, rule) if draft else []
     waiting = Proposal.objects.filter(items__rule=rule, status__in=("open", "requested", "approved")).order_by("-pk")
     answer = _effect(request, rule, draft) if draft else None
+    nudging = _nudges_now(rule)
+    if nudging is not None:
+        form.name_what_ends(nudging.number)
     context = {
         "rule": rule,
         "draft": draft,
         "entry": entry,
+        "nudging": nudging,
         "form": form,
         "live": live_number(),
         "conflict": status == 409,

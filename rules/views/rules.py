@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields, replace
+from typing import Any
 from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse
+from django.http import Http404, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import get_language
@@ -15,11 +17,12 @@ from django.views.decorators.http import require_POST, require_safe
 from eleanor_site.access import author, publisher, viewer
 from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
-from eleanor_site.web import Request, page
+from eleanor_site.web import Request, page, wants_part
 from rules.models import Proposal, ReleaseEntry, Rule, RuleDraft, RuleVersion
+from rules.queries.rule_list import SORTS, RuleFilter, filter_of, listed_rules
 from rules.queries.rule_numbers import rule_numbers
 from rules.queries.rule_tests import run_tests
-from rules.queries.rules import RuleRow, edited_set, live_number, rule_rows
+from rules.queries.rules import edited_set, live_number
 from rules.services import drafts, publishing
 
 MODES = {
@@ -27,43 +30,65 @@ MODES = {
     "resume": ReleaseEntry.Mode.LIVE,
     "observe": ReleaseEntry.Mode.OBSERVE,
 }
+FILTERS = tuple(field.name for field in fields(RuleFilter))
 
 
 @viewer
 @require_safe
 def rule_list(request: Request) -> HttpResponse:
-    wanted = request.GET
-    rows = rule_rows(archived=wanted.get("state") == "archived")
-    shown = [row for row in rows if _fits(row, wanted.get("q", ""), wanted.get("stage", ""), wanted.get("state", ""))]
-    numbers = rule_numbers([row.rule.code for row in shown])
+    """`?q=&stage=&state=&lang=&fired=&sort=`; `changed=CODE` tells what was just done to a rule, with a way back."""
+    given = request.GET
+    wanted = filter_of(given)
+    own = f"{request.path}?{wanted.query}".removesuffix("?")
+    # A form sends its empty fields too; an address names only what differs from the defaults.
+    if not wants_part(request) and any(given.get(name) == "" for name in FILTERS):
+        return redirect(own)
+    rows = listed_rules(wanted)
+    live = live_number()
     context = {
-        "rows": [{"row": row, "numbers": numbers[row.rule.code]} for row in shown],
-        "highest": max((max(n.days) for n in numbers.values()), default=0) or 1,
-        "all_count": len(rows),
-        "live": live_number(),
+        "rows": rows,
+        "wanted": wanted,
+        "any_rules": bool(rows) or Rule.objects.exists(),
+        "highest": max((max(listed.numbers.days) for listed in rows), default=0) or 1,
+        "sort_urls": {key: f"?{replace(wanted, sort=key).query}" for key in SORTS}
+        | {"": f"{request.path}?{replace(wanted, sort='').query}".removesuffix("?")},
+        "live": live,
         "language": get_language(),
         "open_release": Proposal.objects.filter(status=Proposal.Status.OPEN).first(),
-        "archived": Rule.objects.filter(code=wanted.get("archived", ""), archived_at__isnull=False).first(),
+        "changed": _changed(given.get("changed", ""), given.get("release", "") == str(live)),
     }
-    return page(request, "rules/list.html", context, part="rows")
+    answer = page(request, "rules/list.html", context, part="rows")
+    answer["HX-Replace-Url"] = own
+    return answer
 
 
-def _fits(row: RuleRow, text: str, stage: str, state: str) -> bool:
-    content = row.content
-    words = f"{row.rule.code} {content.title_en} {content.title_fr} {content.expression}".lower()
-    return text.lower() in words and stage in ("", content.stage) and state in ("", row.state)
+def _changed(code: str, is_live: bool) -> dict[str, Any] | None:
+    """What the rule that was just changed is now. Undoing is offered while the release that did it is live."""
+    rule = Rule.objects.filter(code=code.replace("\x00", "")).first() if code else None
+    if rule is None:
+        return None
+    if rule.archived_at is not None:
+        return {"rule": rule, "state": "archived"}
+    if not is_live:
+        return None
+    entry = publishing.live_entry(rule)
+    return {"rule": rule, "state": entry.mode if entry else "out", "until": entry.observe_until if entry else None}
 
 
 @viewer
 @require_safe
 def rule_page(request: Request, code: str) -> HttpResponse:
-    """The published state of a rule and its history; a rule that was never published shows its draft."""
+    """The published state of a rule and its history; a rule that was never published shows its draft.
+
+    `release=N` tells what that release, which was just made, is for this rule, with a way back.
+    """
     rule = _find_rule(code)
     versions = list(RuleVersion.objects.filter(rule=rule).select_related("by").order_by("-number"))
     draft = RuleDraft.objects.select_related("by").filter(rule=rule).first()
     entry = publishing.live_entry(rule)
     content = entry.version if entry else versions[0] if versions else draft
     tests = run_tests(request.tenant, rule, edited_set(request.tenant, code, content)) if content else []
+    live = live_number()
     context = {
         "rule": rule,
         "entry": entry,
@@ -72,7 +97,9 @@ def rule_page(request: Request, code: str) -> HttpResponse:
         "results": tests,
         "numbers": rule_numbers([code])[code],
         "draft": draft,
-        "live": live_number(),
+        "live": live,
+        "language": get_language(),
+        "changed": _changed(code if "release" in request.GET else "", request.GET.get("release", "") == str(live)),
     }
     return page(request, "rules/rule.html", context)
 
@@ -80,20 +107,23 @@ def rule_page(request: Request, code: str) -> HttpResponse:
 @publisher
 @require_POST
 def change_mode(request: Request, code: str) -> HttpResponse:
-    """Pause or resume a rule, or take it out of the release."""
+    """Pause, resume or observe a rule, take it out of the release, or undo that."""
     rule = _find_rule(code)
-    action = request.POST.get("action", "")
-    seen = _seen(request)
+    tenant, by, seen = request.tenant, request.user, _seen(request)
     try:
-        if action == "take_out":
-            publishing.take_out(tenant=request.tenant, rule=rule, by=request.user, seen_release=seen)
-        elif action in MODES:
-            publishing.set_mode(
-                tenant=request.tenant, rule=rule, mode=MODES[action], by=request.user, seen_release=seen
-            )
+        match request.POST.get("action", ""):
+            case "undo":
+                publishing.undo(tenant=tenant, by=by, seen_release=seen)
+                messages.success(request, _("Undone: %(code)s is as it was.") % {"code": code})
+            case "take_out":
+                made = publishing.take_out(tenant=tenant, rule=rule, by=by, seen_release=seen)
+                return _back(request, changed=code, release=str(made.number))
+            case action if action in MODES:
+                made = publishing.set_mode(tenant=tenant, rule=rule, mode=MODES[action], by=by, seen_release=seen)
+                return _back(request, changed=code, release=str(made.number))
     except Refused as refused:
         messages.error(request, str(refused))
-    return redirect("rules:list", request.tenant.slug)
+    return _back(request)
 
 
 @author
@@ -107,10 +137,17 @@ def archive_rule(request: Request, code: str) -> HttpResponse:
             messages.success(request, _("%(code)s is back.") % {"code": code})
         else:
             drafts.archive(tenant=request.tenant, rule=rule, by=request.user)
-            return redirect(f"{reverse('rules:list', args=[request.tenant.slug])}?{urlencode({'archived': code})}")
+            return _back(request, changed=code)
     except Refused as refused:
         messages.error(request, str(refused))
-    return redirect("rules:list", request.tenant.slug)
+    return _back(request)
+
+
+def _back(request: Request, **more: str) -> HttpResponse:
+    """To the list, filtered as it was."""
+    query = filter_of(QueryDict(request.POST.get("list", "")[:1000])).query
+    asked = "&".join(part for part in (query, urlencode(more)) if part)
+    return redirect(f"{reverse('rules:list', args=[request.tenant.slug])}?{asked}".removesuffix("?"))
 
 
 def _find_rule(code: str) -> Rule:
