@@ -7,9 +7,14 @@ from collections.abc import Iterator
 import pytest
 from django.test import Client
 from django_scopes import scope
+from hypothesis import HealthCheck, settings
 
 from eleanor_site.tenants.models import Role, Tenant, User
 from tests.factories import make_person, make_tenant
+
+# A busy machine is no finding: how long an example takes, or to make one, fails no law.
+settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 pytest_plugins = ["tests.chromium", "tests.postgres_server", "tests.redis_server", "tests.running_site"]
 

@@ -11,6 +11,12 @@ from chats.domain.base import BaseDataModel
 
 HEADER_PATTERN = r"^ELEANOR_SYSTEM\s*({.+})$"
 _HEADER = re.compile(r"ELEANOR_SYSTEM\s*(\{.*)", re.DOTALL)
+_ANY_HEADER = re.compile(r"ELEANOR_SYSTEM\s*\{.*\}", re.DOTALL)
+
+
+def is_header(content: str) -> bool:
+    """Whether a system message is meant as a header, so that no model may see it: also a broken or an empty one."""
+    return _ANY_HEADER.fullmatch(content.strip()) is not None
 
 
 class SessionResourceSettings(BaseDataModel):

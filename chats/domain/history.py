@@ -6,13 +6,12 @@ its reason.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from chats.domain.details import MessageDetails, OfferedTool, ToolCall
-from chats.domain.header import HEADER_PATTERN
+from chats.domain.header import is_header
 from chats.domain.history_items import (
     FunctionCall,
     HistoryItem,
@@ -27,8 +26,6 @@ from chats.domain.js_json import ABSENT, parse_json
 from chats.domain.llama_text import LlamaText
 from chats.domain.messages import ROLE_AI, ROLE_HUMAN, ROLE_SYSTEM, ROLE_TOOL, CanonicalMessage
 from chats.domain.record import ChatRecord
-
-_HEADER: Final = re.compile(HEADER_PATTERN, re.DOTALL)
 
 LeftOutCode: TypeAlias = Literal["header", "name", "role", "result_without_call", "second_result"]
 """Why something isn't in the input: an Eleanor header, a participant's name, a message of a role that has no place
@@ -137,7 +134,7 @@ def _kept_messages(record: ChatRecord, upto: int | None, left_out: list[LeftOut]
     end = len(messages) if upto is None else upto + 1
     for index in range(end):
         message = messages[index]
-        if _role(record, message) == ROLE_SYSTEM and _HEADER.search(message.content.strip()):
+        if _role(record, message) == ROLE_SYSTEM and is_header(message.content):
             left_out.append(LeftOut("header", index))
             continue
         yield index, message, record.details[index]

@@ -137,7 +137,7 @@ class CanonicalChat(BaseDataModel):
         wanted = [patterns] if isinstance(patterns, str) else patterns or []
         try:
             compiled = [re.compile(p) for p in wanted]
-        except re.error as error:
+        except (re.error, OverflowError, RecursionError) as error:  # the last two: a repetition or nesting too large
             raise ValueError(f"invalid pattern: {error}") from error
         end = 0
         while end < len(self.messages) and self.messages[end].role == self.system_role:

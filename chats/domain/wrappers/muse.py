@@ -17,7 +17,7 @@ from chats.domain.history_items import (
     Segment,
     SystemItem,
 )
-from chats.domain.js_json import js_ordered, json_compact, json_dumps
+from chats.domain.js_json import js_ordered, json_dumps
 from chats.domain.llama_text import LlamaText, Piece
 from chats.domain.wording import filled
 from chats.domain.wrapper_settings import ChatWrapperSettings
@@ -111,7 +111,8 @@ class MuseChatWrapper(AddressedChatWrapper):
             about.append(GAP)
             about.extend(self.generate_available_functions_system_text(functions, document_params).values)
         recipients = ["self", *[f"{name}.*" for name in _namespaces(functions or {})], "user"]
-        about.append(f"\n\n# Valid recipients: {', '.join([json_compact(name) for name in recipients])}.")
+        quoted = ", ".join(f'"{name}"' for name in recipients)  # as they are: the model repeats them unescaped
+        about.append(f"\n\n# Valid recipients: {quoted}.")
         opening.extend(_specialised(about) if is_special else about)
         opening.append(_END)
         return Frame(rest, functions, document_params, opening)

@@ -89,7 +89,7 @@ def _requests(sentences: bytes) -> Iterator[tuple[int, int]]:
     while end >= 0 and seen < _LAST_SENTENCES:
         start = sentences.rfind(b"\n", 0, end) + 1
         sentence = sentences[start:end]
-        if _WORD.search(sentence) is not None:
+        if sentence and _WORD.search(sentence) is not None:
             seen += 1
             if (is_question(sentence) or _REQUEST.search(sentence) is not None) and _CLOSING.search(sentence) is None:
                 yield start, end

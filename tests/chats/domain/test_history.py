@@ -125,6 +125,16 @@ def test_a_chat_becomes_template_messages() -> None:
     assert not template_input(EXAMPLE, upto=3).add_generation_prompt
 
 
+@pytest.mark.parametrize(
+    "content", ["ELEANOR_SYSTEM {}", " ELEANOR_SYSTEM{broken}\n", 'ELEANOR_SYSTEM {\n"user": "A"}']
+)
+def test_no_model_sees_a_header_be_it_empty_or_broken(content: str) -> None:
+    chat = record(({"role": "system", "content": content}, {}), ({"role": "user", "content": "Hi"}, {}))
+    assert history_to_json(wrapper_input(chat).history)[0] == {"type": "user", "text": "Hi"}
+    assert [message["content"] for message in template_input(chat).messages] == ["Hi"]
+    assert wrapper_input(chat).left_out == [LeftOut("header", 0)]
+
+
 def test_unknown_tools_are_none() -> None:
     assert template_input(record(({"role": "user", "content": "Hi"}, {}))).tools is None
 

@@ -198,7 +198,13 @@ class TestAppending:
 
     @pytest.mark.parametrize(
         "arguments",
-        [{"placement": "top"}, {"placement": ""}, {"placement": "after_system_content", "system_msg_patterns": "("}],
+        [
+            {"placement": "top"},
+            {"placement": ""},
+            {"placement": "after_system_content", "system_msg_patterns": "("},
+            {"placement": "after_system_content", "system_msg_patterns": ["S1", "a{99999999999999999999}"]},
+            {"placement": "after_system_content", "system_msg_patterns": "(" * 5000 + ")" * 5000},
+        ],
     )
     def test_a_wrong_placement_or_pattern_changes_nothing(self, arguments):
         chat = chat_of("S1 u")

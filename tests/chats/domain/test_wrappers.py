@@ -151,6 +151,11 @@ def test_a_changed_set_of_functions_is_documented_anew() -> None:
     assert "one" in str(first)
 
 
+def test_recipients_are_named_as_they_are() -> None:
+    state = built("MuseChatWrapper").generate_context_state([UserItem("Hi")], {'say"it.now': {}, "say.x": {}})
+    assert '# Valid recipients: "self", "say"it.*", "say.*", "user".' in str(state.context_text)
+
+
 def test_wrong_options_and_settings_are_refused_with_their_place() -> None:
     with pytest.raises(OptionsError) as caught:
         build_wrapper("QwenChatWrapper", {"thoughts": "never", "surprise": 1})
