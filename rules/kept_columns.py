@@ -46,7 +46,7 @@ def _load(tenant: Tenant, parts: Sequence[Part], defaults: Defaults) -> dict[int
             missing.append(part.segment)
         else:
             found[part.segment] = kept
-    for segment in Segment.objects.filter(pk__in=missing).defer("people", "contents", "strays", "tools"):
+    for segment in Segment.objects.filter(pk__in=missing).defer("people", "contents", "strays", "tools", "sequels"):
         key = (segment.digest, defaults)
         load = functools.partial(_unpacked, segment, defaults)
         found[segment.pk] = _cache.get(tenant.pk, key, load)

@@ -30,6 +30,14 @@ def derive_atoms(preparation_id: int) -> None:
         derive_atoms.apply_async(args=(preparation_id,), retry=False)
 
 
+@shared_task(name="rules.tasks.count_aftermath")
+def count_aftermath(preparation_id: int) -> None:
+    from rules.chunks import preparing
+
+    if preparing.run(preparation_id):
+        count_aftermath.apply_async(args=(preparation_id,), retry=False)
+
+
 @shared_task(name="rules.tasks.sweep")
 def sweep() -> None:
     from rules.chunks import preparing, replays
@@ -37,7 +45,7 @@ def sweep() -> None:
     for chunk_id in replays.chunks_to_send_again():
         run_chunk.apply_async(args=(chunk_id,), retry=False)
     for kind, preparation_id in preparing.to_send_again():
-        task = derive_segments if kind == "segments" else derive_atoms
+        task = {"segments": derive_segments, "atoms": derive_atoms, "aftermath": count_aftermath}[kind]
         task.apply_async(args=(preparation_id,), retry=False)
 
 

@@ -1,4 +1,5 @@
-"""Work on columns in the background: segments of chats that have none, bits of text terms that rules ask for.
+"""Work on columns in the background: segments of chats that have none, bits of text terms that rules ask for, and what
+came after the firings of replays.
 
 One row a tenant and kind is the claim; what is done twice is passed over (`rules.chunks.segments`).
 """
@@ -15,7 +16,7 @@ from eleanor_site import jobs
 from eleanor_site.jobs import Status
 from eleanor_site.tenants.models import Tenant
 from rules import kept_columns
-from rules.chunks import segments
+from rules.chunks import aftermaths, segments
 from rules.domain.language import check
 from rules.models import Preparation, RuleDraft, SegmentAtom
 from rules.queries.manifests import catalogue_entries, defaults_of
@@ -50,8 +51,10 @@ def run(preparation_id: int) -> bool:
 
 
 def _work(row: Preparation, attempt: int) -> bool:
+    beat = functools.partial(jobs.beat, Preparation.objects, row.pk, attempt)
+    if row.kind == Kind.AFTERMATH:
+        return aftermaths.count_wanted(seconds=RUN_SECONDS, beat=beat)
     if row.kind == Kind.SEGMENTS:
-        beat = functools.partial(jobs.beat, Preparation.objects, row.pk, attempt)
         return segments.derive_missing(row.tenant, seconds=RUN_SECONDS, beat=beat)
     find_bits(row.tenant)
     return False

@@ -30,6 +30,7 @@ from rules.domain.human_texts import renumbered
 from rules.domain.pruning import Selection, pruned, selection
 from rules.domain.replaying import pack_outcome, unpack_outcome
 from rules.domain.results import sum_of_digests
+from rules.domain.sequels import Sequels
 from rules.models import RemovedFinding, Replay, ReplayChunk, Segment, SegmentAtom, SegmentChat
 from rules.queries.manifests import BATCH, catalogue_digest, catalogue_entries
 from rules.queries.replay_findings import Told, told_of
@@ -156,6 +157,7 @@ def _without(segment: Segment, rows: Sequence[SegmentChat], kept: Any) -> _Repla
             ensure_ascii=False,
         ),
         tools=_tools(segment, [row.version_id for row in rows if not kept[row.number]], stays),
+        sequels=Sequels.read(bytes(segment.sequels), columns).pruned(columns, stays) if segment.sequels else b"",
         text_hash=built.texts_hash,
         text_size=len(built.texts),
         digest=built.digest,

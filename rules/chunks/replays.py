@@ -22,11 +22,12 @@ from rules.domain.masks import Points
 from rules.domain.replaying import SegmentResult, replay_segment
 from rules.domain.results import merge_counts, sum_of_digests
 from rules.domain.rule_changes import rule_changes
-from rules.domain.settling import Rule
+from rules.domain.sequels import GO_AHEAD, Sequels, came_after
+from rules.domain.settling import Outcome, Places, Rule
 from rules.models import Replay, ReplayChunk, Segment
 from rules.queries import replays as queries
 from rules.queries.manifests import catalogue_digest
-from rules.queries.replay_findings import outcome_digest, strays_of
+from rules.queries.replay_findings import chats_in, outcome_digest, strays_of
 from rules.queries.segments import Part, prompts_prefix
 
 log = structlog.get_logger(__name__)
@@ -42,6 +43,7 @@ class ChunkResult:
 
     blob: bytes
     compared: bytes | None
+    aftermath: str
     segment: int
     digest: str
     counts: dict[str, Any]
@@ -97,7 +99,7 @@ def compute(chunk: ReplayChunk) -> ChunkResult:
     rules = kept_columns.engine_rules(manifest.rules)
     other = queries.compared(chunk.replay)
     against = None if other is None else kept_columns.engine_rules(other.rules)
-    _find_bits(chunk, segment, manifest, points, part, [*rules, *(against or [])])
+    find_bits(chunk, segment, manifest, points, part, [*rules, *(against or [])])
     found = replay_segment(points, rules)
     counts = json.loads(json.dumps(dict(found.counts)))
     for _chat, _message, _turn, code in strays_of(segment, None if chunk.scope is None else bytes(chunk.scope)):
@@ -109,6 +111,7 @@ def compute(chunk: ReplayChunk) -> ChunkResult:
     return ChunkResult(
         blob=found.packed(),
         compared=compared.packed() if compared is not None else None,
+        aftermath=aftermath_of(chunk, segment, points, rules, found.outcome, found.matches),
         segment=segment.pk,
         digest=outcome_digest(points, found.outcome, bytes(segment.contents), chunk.scope),
         counts=counts,
@@ -141,11 +144,11 @@ def _segment_of(chunk: ReplayChunk, manifest: Manifest) -> Segment:
     return segment
 
 
-def _find_bits(
+def find_bits(
     chunk: ReplayChunk, segment: Segment, manifest: Manifest, points: Points, part: Part, rules: Sequence[Rule]
 ) -> None:
-    """All text terms of the rules; a text file that is gone is made anew first."""
-    trees = [rule.tree for rule in rules]
+    """All text terms of the rules, and of what came after; a text file that is gone is made anew first."""
+    trees = [GO_AHEAD, *(rule.tree for rule in rules)]
     if kept_columns.fetch_bits([points], [part], trees):
         return
     try:
@@ -154,6 +157,22 @@ def _find_bits(
         segments.rebuild_texts(segment, manifest.catalogue)
         points.atoms.fill(trees)
     kept_columns.store_bits(chunk.tenant, [points], [part])
+
+
+def aftermath_of(
+    chunk: ReplayChunk,
+    segment: Segment,
+    points: Points,
+    rules: Sequence[Rule],
+    outcome: Outcome,
+    matches: Sequence[Places],
+) -> str:
+    """What came after the firings, as it is stored; empty where the segment is too old to tell."""
+    if not segment.sequels:
+        return ""
+    sequels = Sequels.read(bytes(segment.sequels), points.columns)
+    found = came_after(points, rules, outcome, matches, sequels, chats_in(points, chunk.scope))
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":"))
 
 
 def _add_changes(
@@ -189,6 +208,7 @@ def write(chunk: ReplayChunk, result: ChunkResult) -> bool:
             status=Status.DONE,
             result=result.blob,
             compared=result.compared,
+            aftermath=result.aftermath,
             result_hash=result.digest,
             counts=json.dumps(result.counts, ensure_ascii=False),
             points=result.points,

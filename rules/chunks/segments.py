@@ -31,6 +31,7 @@ from rules.domain.language import check
 from rules.domain.language.tree import Node
 from rules.domain.manifest import CatalogueEntry
 from rules.domain.nudges import KnownPrompts
+from rules.domain.sequels import SequelsBuilder
 from rules.domain.texts import open_texts
 from rules.domain.tools import ToolCatalogue, ToolEntry
 from rules.domain.turns import WALKER_VERSION, Walk, walk
@@ -68,6 +69,7 @@ class SegmentDraft:
         self._strays: list[tuple[int, int, int, str]] = []
         self._builder = SegmentBuilder()
         self._people = HumanTexts()
+        self._sequels = SequelsBuilder()
         self._calls: Counter[str] = Counter()
         self._users: dict[str, list[int]] = {}
         self._text = 0
@@ -81,6 +83,7 @@ class SegmentDraft:
         self._text += sum(len(point.final_text) for point in points)
         self._builder.add(walked)
         self._people.add(record)
+        self._sequels.add(walked, version.chat.model, version.chat.language)
         calls = Counter(call.name for details in record.details for call in details.tool_calls)
         self._calls.update(calls)
         for name in {*calls, *(tool.name for tool in record.tools or ())}:
@@ -113,6 +116,7 @@ class SegmentDraft:
                 },
                 ensure_ascii=False,
             ),
+            sequels=self._sequels.build(),
             text_hash=built.texts_hash,
             text_size=len(built.texts),
             digest=built.digest,
@@ -329,15 +333,27 @@ def repair_texts(tenant: Tenant, catalogue: Sequence[CatalogueEntry]) -> int:
 
 def rebuild_texts(segment: Segment, catalogue: Sequence[CatalogueEntry]) -> None:
     """Make the text file of a segment anew from its chats. Raises TextsGone when they give other texts now."""
+    _rebuilt, built = _built_anew(segment, catalogue)
+    text_files.write(segment, built.texts)
+    log.info("texts_rebuilt", segment=segment.pk)
+
+
+def add_sequels(segment: Segment, catalogue: Sequence[CatalogueEntry]) -> None:
+    """Give a segment of older times its sequels, from its chats. Raises TextsGone when they give other points now."""
+    rebuilt, _built = _built_anew(segment, catalogue)
+    segment.sequels = rebuilt.sequels
+    Segment.objects.filter(pk=segment.pk).update(sequels=rebuilt.sequels)
+
+
+def _built_anew(segment: Segment, catalogue: Sequence[CatalogueEntry]) -> tuple[Segment, Built]:
     draft = SegmentDraft(segment.catalogue, segment.prompts)
     versions = SegmentChat.objects.filter(segment=segment).order_by("number").values_list("version", flat=True)
     for version, record, walked in walks_of(list(versions), catalogue, segment.prompts):
         draft.add(version, record, walked)
     rebuilt, built, _chats = draft.build(segment.tenant)
-    if rebuilt.text_hash != segment.text_hash:
+    if (rebuilt.text_hash, rebuilt.point_count) != (segment.text_hash, segment.point_count):
         raise text_files.TextsGone(f"the chats of segment {segment.pk} give other texts")
-    text_files.write(segment, built.texts)
-    log.info("texts_rebuilt", segment=segment.pk)
+    return rebuilt, built
 
 
 def forget_unused(catalogue: Sequence[CatalogueEntry], days: int = 7) -> int:

@@ -2,26 +2,20 @@
 
 A firing is a statement about its point. What the model went on to do without the nudge tells whether it was needed:
 a round rule whose row ends by itself, or a final rule after which nobody has to ask again, is early or idle.
+`rules.domain.sequels` counts it over columns; here are the counts as values, which need no numeric library.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, Self
-
-from rules.domain.phrases import is_go_ahead
-from rules.domain.phrases.folding import fold
-from rules.domain.turns import NO_DEFAULTS, Defaults, Point, Walk
-from rules.domain.walk import Decision
-
-ROUNDS_LOOKED_AT: Final = 2
+from typing import Any, Self
 
 
 @dataclass
 class Aftermath:
-    """Counts for one rule, over chats that were walked.
+    """Counts for one rule, over some chats.
 
     Of `new` final firings: what the first response of the next turn did (`next_acted`, `next_finished`,
     `next_talked`; `next_none` when the chat ends there), and whether the person had to ask again, which is when the
@@ -67,102 +61,38 @@ class Aftermath:
         return sorted(self.blind_chats.items(), key=lambda item: (-item[1], item[0]))
 
 
-def aftermath(
-    walked: Walk,
-    decisions: Sequence[Decision],
-    reads: Mapping[str, tuple[str, frozenset[str]]],
-    defaults: Defaults = NO_DEFAULTS,
-) -> dict[str, Aftermath]:
-    """For each rule what this chat tells. `reads` gives its stage and the fields that it reads, by code."""
-    found = {code: Aftermath(chats=1, turns=len(walked.turns)) for code in reads}
-    for at, decision in enumerate(decisions):
-        for rule in decision.rules:
-            of_rule = found.get(rule.code)
-            if of_rule is None or rule.outcome == "false":
-                continue
-            if rule.outcome == "fires":
-                of_rule.fires += 1
-                _count_firing(of_rule, walked, decisions, at, rule.code)
-    _count_ceilings(found, decisions)
-    _count_blindness(found, walked, reads, defaults)
+Group = tuple[str, str]
+"""The model and the language of chats."""
+
+
+def by_group(parts: Iterable[Mapping[str, Any]], codes: Iterable[str]) -> dict[Group, dict[str, Aftermath]]:
+    """What `rules.domain.sequels.came_after` counted in some chunks, added up; every group has every one of the codes.
+
+    Parts without groups, of chunks whose chats can't be walked any more, add nothing.
+    """
+    found: dict[Group, dict[str, Aftermath]] = {}
+    wanted = list(codes)
+    for part in parts:
+        groups = [(str(model), str(language)) for model, language, _chats, _turns in part.get("groups", ())]
+        for group, (_model, _language, chats, turns) in zip(groups, part.get("groups", ()), strict=True):
+            of_group = found.setdefault(group, {code: Aftermath() for code in wanted})
+            for code in wanted:
+                of_group[code].add(Aftermath(chats=chats, turns=turns))
+        for code, of_groups in part.get("rules", {}).items():
+            for place, counts in of_groups.items():
+                found[groups[int(place)]][code].add(_counts(counts))
     return found
 
 
+def _counts(values: Mapping[str, Any]) -> Aftermath:
+    fields = Counter(values.get("blind_chats", {}))
+    return Aftermath(**{name: n for name, n in values.items() if name != "blind_chats"}, blind_chats=fields)
+
+
 def merged(parts: Iterable[Mapping[str, Aftermath]]) -> dict[str, Aftermath]:
-    """The counts of several chats together."""
+    """The counts of several groups together."""
     total: dict[str, Aftermath] = {}
     for part in parts:
         for code, counts in part.items():
             total.setdefault(code, Aftermath()).add(counts)
     return total
-
-
-def _count_firing(of_rule: Aftermath, walked: Walk, decisions: Sequence[Decision], at: int, code: str) -> None:
-    decision = decisions[at]
-    if decision.point.same_results is not None:
-        of_rule.repeats_same += decision.point.same_results
-        of_rule.repeats_changing += not decision.point.same_results
-    if decision.status != "new":
-        return
-    if decision.point.stage == "final":
-        of_rule.new_final += 1
-        _count_next_turn(of_rule, walked, decision.point)
-    else:
-        of_rule.new_round += 1
-        _count_row(of_rule, decisions, at, code)
-
-
-def _count_next_turn(of_rule: Aftermath, walked: Walk, point: Point) -> None:
-    following = walked.turns[point.turn + 1] if point.turn + 1 < len(walked.turns) else None
-    if following is None or following.first_point == following.end_point:
-        of_rule.next_none += 1
-        return
-    first = walked.points[following.first_point]
-    if first.stage == "round":
-        of_rule.next_acted += 1
-    elif first.finish_reason == "tool_calls":
-        of_rule.next_finished += 1
-    else:
-        of_rule.next_talked += 1
-    of_rule.asked_again += is_go_ahead(first.user_text) or fold(first.user_text) == fold(point.user_text)
-
-
-def _count_row(of_rule: Aftermath, decisions: Sequence[Decision], at: int, code: str) -> None:
-    turn = decisions[at].point.turn
-    following = [d for d in decisions[at + 1 : at + 1 + ROUNDS_LOOKED_AT] if d.point.turn == turn]
-    for decision in following:
-        if decision.point.stage == "final" or _outcome(decision, code) == "false":
-            of_rule.ended_by_itself += 1
-            return
-    if len(following) == ROUNDS_LOOKED_AT:
-        of_rule.went_on += 1
-    else:
-        of_rule.ended_unknown += 1
-
-
-def _outcome(decision: Decision, code: str) -> str:
-    return next((rule.outcome for rule in decision.rules if rule.code == code), "false")
-
-
-def _count_ceilings(found: Mapping[str, Aftermath], decisions: Sequence[Decision]) -> None:
-    reached = {(r.code, d.point.turn) for d in decisions for r in d.rules if r.outcome == "capped"}
-    for code, _turn in reached:
-        if code in found:
-            found[code].ceiling_turns += 1
-
-
-def _count_blindness(
-    found: Mapping[str, Aftermath],
-    walked: Walk,
-    reads: Mapping[str, tuple[str, frozenset[str]]],
-    defaults: Defaults,
-) -> None:
-    settings = walked.facts.settled(defaults)
-    unknown: dict[str, frozenset[str]] = {}
-    for point in walked.points:
-        here = point.unknown(walked.facts, settings)
-        unknown[point.stage] = unknown[point.stage] & here if point.stage in unknown else here
-    for code, (stage, fields) in reads.items():
-        blind = fields & unknown.get(stage, frozenset())
-        found[code].blind += bool(blind)
-        found[code].blind_chats.update(blind)

@@ -43,6 +43,8 @@ _UNKNOWN_WITHOUT: Final = {
     "verified_after_mutation": "verify_available",
     "verify_failed": "verify_available",
 }
+MAYBE_UNKNOWN: Final = frozenset({"finish_reason", *_UNKNOWN_WITHOUT})
+"""The fields whose value a history may not tell."""
 _MAGIC: Final = b"ELC1"
 
 
@@ -143,7 +145,7 @@ class SegmentBuilder:
         }
         arrays |= {f"chat.{name}": np.packbits(np.array(flags[name], dtype=np.bool_)) for name in _CHAT_FLAGS}
         header = {"points": self.points, "chats": len(self.facts), "turns": self.turns, "codes": list(self.codes)}
-        return Segment(self.points, len(self.facts), _packed(header, arrays), self.texts.build())
+        return Segment(self.points, len(self.facts), packed(header, arrays), self.texts.build())
 
 
 def _budget(budget: int | None) -> int:
@@ -155,7 +157,8 @@ def _narrow(values: Column) -> Column:
     return values.astype(np.min_scalar_type(int(values.max()) if len(values) else 0))
 
 
-def _packed(header: Mapping[str, Any], arrays: Mapping[str, Column]) -> bytes:
+def packed(header: Mapping[str, Any], arrays: Mapping[str, Column]) -> bytes:
+    """Named arrays with a header as one blob, which `unpacked` reads without copying."""
     layout = {name: [array.dtype.str, len(array)] for name, array in arrays.items()}
     text = json.dumps({**header, "arrays": layout}, separators=(",", ":")).encode()
     text += b" " * (-(len(text) + 8) % 8)
@@ -193,7 +196,7 @@ class Columns:
     """
 
     def __init__(self, scalars: bytes, defaults: Defaults = NO_DEFAULTS) -> None:
-        header, self._arrays = _unpacked(scalars)
+        header, self._arrays = unpacked(scalars)
         self.points: int = header["points"]
         self.chats: int = header["chats"]
         self.turns: int = header["turns"]
@@ -295,7 +298,8 @@ def is_known(columns: Columns, field: str) -> Flags:
     return np.ones(columns.points, dtype=np.bool_)
 
 
-def _unpacked(blob: bytes) -> tuple[dict[str, Any], dict[str, Column]]:
+def unpacked(blob: bytes) -> tuple[dict[str, Any], dict[str, Column]]:
+    """What was packed. Raises DamagedSegment."""
     try:
         if blob[:4] != _MAGIC:
             raise DamagedSegment("not a segment")

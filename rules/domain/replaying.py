@@ -22,10 +22,14 @@ COUNTED: Final = ("points", "matches", "fires", "shadowed", "capped", "reproduce
 
 @dataclass(frozen=True, slots=True)
 class SegmentResult:
-    """The outcome of a segment and its counts: `rules` by code, `recorded_only` by code, `points` by stage."""
+    """The outcome of a segment and its counts: `rules` by code, `recorded_only` by code, `points` by stage.
+
+    `matches` are the points at which each rule's predicate holds.
+    """
 
     outcome: Outcome
     counts: Mapping[str, Any]
+    matches: Sequence[Places]
 
     def packed(self) -> bytes:
         """The outcome as it is stored, deflated."""
@@ -48,7 +52,14 @@ def replay_segment(points: Points, rules: Sequence[Rule]) -> SegmentResult:
     found = [candidates(rule, points, open_codes) for rule in rules]
     outcome = settle(columns, points, rules, found)
     matches = [matched(columns, points, rules, at, found[at], outcome) for at in range(len(rules))]
-    return SegmentResult(outcome, counts_of(points, rules, outcome, matches))
+    return SegmentResult(outcome, counts_of(points, rules, outcome, matches), matches)
+
+
+def matches_of(points: Points, rules: Sequence[Rule], outcome: Outcome) -> list[Places]:
+    """The points at which the predicate of each rule holds, given what was decided there. All bits must be known."""
+    open_codes = codes_of(rules)
+    found = [candidates(rule, points, open_codes) for rule in rules]
+    return [matched(points.columns, points, rules, at, found[at], outcome) for at in range(len(rules))]
 
 
 def counts_of(points: Points, rules: Sequence[Rule], outcome: Outcome, matches: Sequence[Places]) -> dict[str, Any]:

@@ -39,6 +39,8 @@ class Replay(TenantModel):
     fires = models.PositiveIntegerField(default=0)
     counts = models.TextField(default="{}")
     baseline = models.BooleanField(default=False)
+    # Somebody asked what came after its firings, and some chunk doesn't tell yet.
+    aftermath_wanted = models.BooleanField(default=False)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
     created_at = models.DateTimeField(auto_now_add=True)
     started_at = models.DateTimeField(null=True, blank=True)
@@ -61,8 +63,9 @@ class ReplayChunk(TenantModel, Work):
 
     `chats` is a JSON list of chat version ids as text, for chats that had no segment when the replay was started.
     `scope` has one bit for each chat of the segment; None means all of them. `result` is the deflated outcome, and
-    `compared` that of the rule set to compare with; `counts` is JSON as text. A heartbeat of None means that no
-    task was sent for it yet.
+    `compared` that of the rule set to compare with; `counts` is JSON as text. `aftermath` is what
+    came after the firings, as `rules.domain.sequels` counts it and as JSON; empty where it isn't known. A heartbeat
+    of None means that no task was sent for it yet.
     """
 
     replay = models.ForeignKey(Replay, on_delete=models.CASCADE, related_name="chunks")
@@ -77,6 +80,7 @@ class ReplayChunk(TenantModel, Work):
     removed_digest = models.CharField(max_length=64, default="", blank=True)
     result_hash = models.CharField(max_length=64, default="", blank=True)
     counts = models.TextField(default="{}")
+    aftermath = models.TextField(default="", blank=True)
     points = models.PositiveIntegerField(default=0)
 
     class Meta:

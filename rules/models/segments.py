@@ -20,7 +20,8 @@ class Segment(TenantModel):
     which a new prompt finds the chats it concerns; `contents` the content hashes of the chat versions, 32 bytes each.
     `strays` is JSON: recorded nudges without a point right before them, as [chat, message, turn, code]. `tools` is
     JSON: for each name of a tool that is offered or called how often it is called, and the chats, a bit each, in hex.
-    `retired_at` is set when nothing but results names the segment.
+    `sequels` is what the report on what came after firings needs (`rules.domain.sequels`), empty where it was never
+    asked for since it is known. `retired_at` is set when nothing but results names the segment.
     """
 
     point_count = models.PositiveIntegerField()
@@ -33,6 +34,7 @@ class Segment(TenantModel):
     contents = models.BinaryField(default=bytes)
     strays = models.TextField(default="[]")
     tools = models.TextField(default="{}")
+    sequels = models.BinaryField(default=bytes)
     text_hash = models.CharField(max_length=64)
     text_size = models.PositiveBigIntegerField(default=0)
     digest = models.CharField(max_length=64)
@@ -92,11 +94,13 @@ class SegmentAtom(TenantModel):
 
 
 class Preparation(TenantModel, Work):
-    """Work on a tenant's columns: segments of chats that have none, or bits of text terms that rules ask for."""
+    """Work on a tenant's columns: segments of chats that have none, bits of text terms that rules ask for, or what
+    came after the firings of replays that somebody wants to know it of."""
 
     class Kind(models.TextChoices):
         SEGMENTS = "segments", _("Columns of chats")
         ATOMS = "atoms", _("Text terms of rules")
+        AFTERMATH = "aftermath", _("What came after firings")
 
     kind = models.CharField(max_length=10, choices=Kind)
 

@@ -89,7 +89,8 @@ def _chunks(replay: Replay, first: int = 0) -> Iterator[_Chunk]:
     against = compared(replay)
     others = kept_columns.engine_rules(against.rules) if against is not None else None
     rows = ReplayChunk.objects.filter(replay=replay, status="done", number__gte=first, segment__isnull=False)
-    rows = rows.select_related("segment", "tenant").defer("segment__scalars", "segment__people", "segment__tools")
+    unread = ("scalars", "people", "tools", "sequels")
+    rows = rows.select_related("segment", "tenant").defer("aftermath", *(f"segment__{name}" for name in unread))
     for row in rows.order_by("number").iterator(chunk_size=4):
         yield _Chunk(row, frozen.defaults, rules, others)
 

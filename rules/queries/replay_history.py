@@ -1,4 +1,4 @@
-"""What a replay found as a part of the history of nudges: by day, by group, in pages, and what came after.
+"""What a replay found as a part of the history of nudges: by day, by group, in pages.
 
 A replay's firings are no rows (rule-engine.md section 7.2). What is counted over all of them is kept in memory by the
 digest of the result, which never changes.
@@ -17,25 +17,16 @@ from typing import Any, NamedTuple
 from django.utils.translation import gettext as _
 from django_scopes import get_scope
 
-from chats.models import Chat, ChatVersion
-from chats.queries.chats import record_of
+from chats.models import ChatVersion
 from eleanor_site.tenants.models import Tenant
-from rules.domain.aftermath import Aftermath, aftermath, merged
-from rules.domain.language import check
-from rules.domain.language.tree import fields_read
 from rules.domain.results import STATUSES, Finding
-from rules.domain.rule_set import compile_rules
-from rules.domain.turns import walk
-from rules.domain.walk import replay as replay_chat
-from rules.models import RemovedFinding, Replay, ReplayChunk, SegmentChat, Verdict
+from rules.models import RemovedFinding, Replay, Verdict
 from rules.queries.day_charts import Span, day_chart, last_days
 from rules.queries.nudge_statistics import GROUPS_SHOWN, GroupRow
 from rules.queries.nudges import PAGE, NudgeFilter
 from rules.queries.replays import findings, manifest
 
 BATCH = 800
-# What came after firings is worked out chat by chat; more than so many are a sample.
-CHATS_LOOKED_AT = 300
 # A page of a rare kind looks at so many findings at most, and then offers to go on.
 LOOKED_AT = 60_000
 
@@ -240,74 +231,3 @@ def _with_verdicts(rows: list[FindingRow]) -> list[FindingRow]:
         )
         for row in rows
     ]
-
-
-@dataclass(frozen=True)
-class AftermathReport:
-    """What came after a replay's firings. `looked_at` of `chats` chats, spread evenly.
-
-    `by_stage` has for each stage rows of rule, model and counts, without those that never fired; `blind` the rules
-    that can't see in some chat, over all models.
-    """
-
-    by_stage: Sequence[tuple[str, Sequence[tuple[str, str, Aftermath]]]]
-    blind: Sequence[tuple[str, Aftermath]]
-    looked_at: int
-    chats: int
-
-    @property
-    def is_sample(self) -> bool:
-        return self.looked_at < self.chats
-
-
-def aftermath_report(replay: Replay, model: str = "", language: str = "") -> AftermathReport:
-    tenant: Tenant = get_scope()["tenant"]
-    return _aftermath(tenant.pk, replay.pk, replay.result_digest, model, language)
-
-
-@lru_cache(maxsize=16)
-def _aftermath(tenant: int, replay_id: int, digest: str, model: str, language: str) -> AftermathReport:
-    replay = Replay.objects.get(pk=replay_id)
-    inputs = manifest(replay)
-    rules, catalogue, prompts = compile_rules(inputs.rules), inputs.tool_catalogue(), inputs.prompts()
-    reads = {}
-    for spec in inputs.rules:
-        tree = check(spec.expression, stage=spec.stage).tree
-        reads[spec.code] = (spec.stage, fields_read(tree) if tree is not None else frozenset[str]())
-    ids = _versions_with(replay, model, language)
-    step = max(1, -(-len(ids) // CHATS_LOOKED_AT))
-    by_model: dict[str, list[dict[str, Aftermath]]] = {}
-    sample = ids[::step]
-    for at in range(0, len(sample), 50):
-        for version in ChatVersion.objects.filter(pk__in=sample[at : at + 50]).select_related("chat"):
-            walked = walk(record_of(version), catalogue, prompts)
-            decisions = replay_chat(walked, rules, inputs.defaults)
-            found = aftermath(walked, decisions, reads, inputs.defaults)
-            by_model.setdefault(version.chat.model, []).append(found)
-    totals = {name: merged(parts) for name, parts in by_model.items()}
-    by_stage = []
-    for stage in ("final", "round"):
-        codes = [spec.code for spec in inputs.rules if spec.stage == stage]
-        rows = [(code, name, totals[name][code]) for code in codes for name in sorted(totals)]
-        by_stage.append((stage, [row for row in rows if row[2].fires]))
-    everything = merged(totals.values())
-    blind = [(code, counts) for code, counts in everything.items() if counts.blind]
-    return AftermathReport([(stage, rows) for stage, rows in by_stage if rows], blind, len(sample), len(ids))
-
-
-def _versions_with(replay: Replay, model: str, language: str) -> list[int]:
-    ids: list[int] = []
-    chunks = ReplayChunk.objects.filter(replay=replay, segment__isnull=False).order_by("number")
-    for segment, kept in chunks.values_list("segment", "scope"):
-        rows = SegmentChat.objects.filter(segment=segment).order_by("number").values_list("number", "version")
-        bits = None if kept is None else bytes(kept)
-        ids += [pk for number, pk in rows if bits is None or bits[number >> 3] & (128 >> (number & 7))]
-    if not model and not language:
-        return ids
-    chats = Chat.objects.order_by()
-    if model:
-        chats = chats.filter(model="" if model == "none" else model)
-    if language:
-        chats = chats.filter(language="" if language == "none" else language)
-    fitting = set(ChatVersion.objects.filter(chat__in=chats).values_list("pk", flat=True))
-    return [pk for pk in ids if pk in fitting]

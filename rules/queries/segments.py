@@ -153,7 +153,7 @@ def segments_of(catalogue: Sequence[CatalogueEntry]) -> QuerySet[Segment]:
     found = Segment.objects.filter(
         catalogue=catalogue_digest(catalogue), walker_version=WALKER_VERSION, retired_at__isnull=True
     )
-    return found.defer("scalars", "people", "contents", "strays", "tools").order_by("pk")
+    return found.defer("scalars", "people", "contents", "strays", "tools", "sequels").order_by("pk")
 
 
 def newest_prompt() -> int:

@@ -11,12 +11,14 @@ from django.views.decorators.http import require_safe
 
 from eleanor_site.access import viewer
 from eleanor_site.exports import csv_lines, json_lines
-from eleanor_site.web import Request, page
+from eleanor_site.web import Request, page, wants_part
 from rules.models import Replay
 from rules.queries import nudge_statistics as statistics
 from rules.queries import nudges as queries
 from rules.queries import replay_history as history
 from rules.queries.nudges import GROUPS, NudgeFilter, filter_of
+from rules.queries.replay_aftermath import aftermath_report, counting, is_told
+from rules.services.aftermaths import prepare_aftermath
 
 # Whose nudges: recorded ones (the default), those that rules would fire in a replay, or both at each point.
 SETS = ("recorded", "replay", "both")
@@ -122,16 +124,22 @@ def nudge_statistics(request: Request) -> HttpResponse:
         "replays": history.finished_replays(),
         "models": queries.models(),
     }
-    if "after_firings" in request.GET and replay is not None:
-        context["report"] = history.aftermath_report(replay, wanted.model, wanted.language)
-        return page(
-            request,
-            "rules/nudge_statistics.html",
-            context | {"rows": statistics.rules_and_models(wanted)},
-            part="aftermath",
-        )
-    context["rows"] = statistics.rules_and_models(wanted)
-    return page(request, "rules/nudge_statistics.html", context)
+    asked = "after_firings" in request.GET
+    if replay is not None:
+        if asked:
+            prepare_aftermath(tenant=request.tenant, replay=replay)
+        if is_told(replay):
+            context["report"] = aftermath_report(replay, wanted.model, wanted.language)
+        elif asked:
+            context["counting"] = counting(replay)
+    if not asked or not wants_part(request):
+        context["rows"] = statistics.rules_and_models(wanted)
+        return page(request, "rules/nudge_statistics.html", context)
+    is_polling = request.GET.get("part") == "came_after"
+    answer = page(request, "rules/nudge_statistics.html", context, part="came_after" if is_polling else "aftermath")
+    if is_polling and "counting" not in context:
+        answer.status_code = 286  # nothing changes from here on
+    return answer
 
 
 @viewer
