@@ -15,12 +15,23 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Error, Page, Playwright, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    ConsoleMessage,
+    Error,
+    Page,
+    Playwright,
+    expect,
+    sync_playwright,
+)
 
 NAMES = ("chromium", "chromium-browser", "google-chrome-stable", "google-chrome")
 # The browser fetches lists and updates of its own otherwise, and what it prints about them isn't ours.
 OPTIONS = ("--disable-background-networking", "--disable-component-update", "--disable-dev-shm-usage")
 FONTS = "fonts-liberation"  # without any, text has no width and layouts lie
+# How long a page may take to show what it must: a limit for what never comes, not a measure of speed.
+PATIENCE = 20_000  # milliseconds
 MISSING = "no Chromium: install the package chromium, or run .venv/bin/playwright install chromium"
 
 
@@ -60,6 +71,7 @@ def chromium() -> Iterator[Browser]:
         if path is None:
             _missing()
         browser = launch(playwright, str(path))
+        expect.set_options(timeout=PATIENCE)
         yield browser
         browser.close()
 
