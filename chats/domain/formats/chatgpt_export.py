@@ -8,11 +8,10 @@ from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading
-from chats.domain.formats.exchanges import set_aside
 from chats.domain.formats.parts import Content
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
-from chats.domain.formats.trees import branch, chosen_last, leaves
+from chats.domain.formats.trees import chats_of, ends
 from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, sequence, shown, text
 
 FORMAT: Final = "chatgpt-export"
@@ -37,20 +36,10 @@ def _chats(row: dict[str, Any], reading: Reading) -> Iterator[Item]:
     nodes = {k: v for k, v in mapping(row.get("mapping")).items() if isinstance(v, dict)}
     if not nodes:
         raise ReadingProblem("no_messages")
-    ends = [i for i in leaves(nodes, _parent) if any(_is_shown(nodes[n]) for n in branch(i, nodes, _parent))]
-    current = label(row.get("current_node"))
-    if current not in nodes:
-        current = ends[-1] if ends else None
-    if current is not None:
-        ends = [e for e in ends if current not in branch(e, nodes, _parent)]
-    paths = [branch(e, nodes, _parent) for e in chosen_last(ends, current)]
-    reading.report.other_branches += max(0, len(paths) - 1)
-    for n, path in enumerate(paths if reading.options.all_branches else paths[-1:]):
-        record = _chat(row, [nodes[i] for i in path], reading).record()
-        is_other = reading.options.all_branches and n < len(paths) - 1
-        if is_other:
-            record.external_id = None
-        yield set_aside(record, "branch", reading) if is_other else record
+    found = ends(nodes, _parent, label(row.get("current_node")), _is_shown)
+    if not found:
+        raise ReadingProblem("no_messages")
+    yield from chats_of(found, reading, _parent, nodes, lambda path: _chat(row, path, reading))
 
 
 def _is_shown(node: dict[str, Any]) -> bool:
@@ -78,8 +67,6 @@ def _chat(row: dict[str, Any], nodes: list[dict[str, Any]], reading: Reading) ->
             continue
         reader.add(node["message"], label(node.get("id")))
     reader.close()
-    if not len(draft):
-        raise ReadingProblem("no_messages")
     return draft
 
 

@@ -9,11 +9,10 @@ from typing import Any, Final
 from chats.domain.formats.anthropic_messages import add_answer
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import ChatDraft, Reading
-from chats.domain.formats.exchanges import set_aside
 from chats.domain.formats.parts import Content, read_part
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
-from chats.domain.formats.trees import branch, chosen_last, leaves
+from chats.domain.formats.trees import chats_of, ends
 from chats.domain.formats.values import label, mapping, mappings, moment, scalars, sequence, text
 
 FORMAT: Final = "claude-ai-export"
@@ -42,29 +41,16 @@ def _chats(row: dict[str, Any], reading: Reading) -> Iterator[Item]:
         reading.report.note_skipped("no_record", reading.place, left_out)
     if not messages:
         raise ReadingProblem("no_messages")
-    paths = _paths(messages, label(row.get("current_leaf_message_uuid")))
-    reading.report.other_branches += len(paths) - 1
-    for n, path in enumerate(paths if reading.options.all_branches else paths[-1:]):
-        record = _chat(row, path, reading)
-        is_other = reading.options.all_branches and n < len(paths) - 1
-        if is_other:
-            record.external_id = None
-        yield set_aside(record, "branch", reading) if is_other else record
-
-
-def _paths(messages: list[dict[str, Any]], current: str | None) -> list[list[dict[str, Any]]]:
-    """The branches, the chosen one last; messages without links are one line."""
     nodes = {i: m for m in messages if (i := label(m.get("uuid"))) is not None}
-    if len(nodes) < len(messages) or not any(_parent(m) in nodes for m in messages):
-        return [messages]
-    ends = leaves(nodes, _parent)
-    if current not in nodes:
-        current = ends[-1] if ends else None
-    ends = [e for e in ends if current is None or current not in branch(e, nodes, _parent)]
-    return [[nodes[i] for i in branch(e, nodes, _parent)] for e in chosen_last(ends, current)] or [messages]
+    linked = len(nodes) == len(messages) and any(_parent(m) in nodes for m in messages)
+    found = ends(nodes, _parent, label(row.get("current_leaf_message_uuid"))) if linked else []
+    if found:
+        yield from chats_of(found, reading, _parent, nodes, lambda path: _chat(row, path, reading))
+    else:  # messages without links are one line
+        yield _chat(row, messages, reading).record()
 
 
-def _chat(row: dict[str, Any], messages: list[dict[str, Any]], reading: Reading) -> Any:
+def _chat(row: dict[str, Any], messages: list[dict[str, Any]], reading: Reading) -> ChatDraft:
     draft = ChatDraft(reading, FORMAT)
     draft.external_id = label(row.get("uuid")) or label(row.get("conversation_id"))
     draft.title = text(row.get("name"))
@@ -72,7 +58,7 @@ def _chat(row: dict[str, Any], messages: list[dict[str, Any]], reading: Reading)
     for message in messages:
         reading.report.note_unknown_fields(message, _MESSAGE_KEYS, "chat_messages[].")
         _add(draft, message)
-    return draft.record()
+    return draft
 
 
 def _add(draft: ChatDraft, message: dict[str, Any]) -> None:

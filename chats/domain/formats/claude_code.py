@@ -39,6 +39,7 @@ _INTERRUPTIONS: Final = frozenset({"[Request interrupted by user]", "[Request in
 _STOP_HOOK: Final = "Stop hook feedback"
 _SMALL_RESULT: Final = 500
 _RESULTS_KEPT: Final = 100
+_OUTSIDE: Final = 1000  # so many records of others may stand between two of one chat
 
 
 def recognise(head: Head) -> float:
@@ -72,21 +73,27 @@ def _session(records: list[Any], reading: Reading) -> Iterator[Item]:
     tree = _linked(kept)
     side = [i for i, r in enumerate(tree.records) if r.get("isSidechain") is True]
     only_side = len(side) == sum(_counts(r) for r in tree.records)
-    main = list(range(len(tree.records))) if only_side else [i for i in range(len(tree.records)) if i not in set(side)]
+    beside = frozenset(side)
+    main = list(range(len(tree.records))) if only_side else [i for i in range(len(tree.records)) if i not in beside]
     title = _title(records)
     drafts: list[tuple[ChatDraft, str]] = []
-    paths, branches = _branches(tree, main)
-    reading.report.other_branches += branches
-    if not paths:
+    ends = _ends(tree, main)
+    if not ends:
         raise ReadingProblem("no_messages")
-    for path in paths if reading.options.all_branches else paths[-1:]:
-        drafts.append((_chat(tree, path, reading, title), "" if path is paths[-1] else "branch"))
+    reading.report.other_branches += len(ends) - 1
+    for end in ends if reading.options.all_branches else ends[-1:]:
+        chat = _chat(tree, _whole_path(tree, end, main), reading, title)
+        if only_side and chat.external_id is not None and (agent := label(chat.metadata.get("agentId"))) is not None:
+            # A sub-agent's file of its own names the session that it belongs to.
+            chat.metadata["parent_session"] = chat.external_id
+            chat.external_id = f"{chat.external_id}/{agent}"
+        drafts.append((chat, "" if end == ends[-1] else "branch"))
     calls = {c.id: c for d, _ in drafts for known in d.details for c in known.tool_calls}
     if not only_side:
         for group in _side_groups(tree, side):
-            side_paths, _ = _branches(tree, group)
-            if side_paths:
-                drafts.append((_side_chat(tree, side_paths[-1], reading, calls), "sub-agent"))
+            if side_ends := _ends(tree, group):
+                path = _whole_path(tree, side_ends[-1], group)
+                drafts.append((_side_chat(tree, path, reading, calls), "sub-agent"))
     for draft, relation in drafts:
         if not len(draft):
             if not relation:
@@ -146,38 +153,71 @@ def _linked(records: list[dict[str, Any]]) -> _Tree:
     return tree
 
 
-def _branches(tree: _Tree, members: list[int]) -> tuple[list[list[int]], int]:
-    """The path to each leaf, the chosen one (the last leaf's) last, and how many leaves were not chosen.
+def _ends(tree: _Tree, members: list[int]) -> list[int]:
+    """The leaf of each branch, the chosen one (the last) at the end.
 
-    Results and parts of an answer that hang beside the path, as parallel calls leave them, belong to it.
+    Results and parts of an answer that hang beside a branch, as parallel calls leave them, belong to it. Takes time in
+    proportion to the members: of each further branch only what is new in it is walked.
     """
     inside = set(members)
     has_child = {p for i in members if (p := tree.parent[i]) is not None}
-    leaves = [i for i in members if i not in has_child and _leads_to_message(tree, i, inside)]
-    paths: list[list[int]] = []
-    covered: set[int] = set()
+    telling = _with_message_above(tree)
+    leaves = [i for i in members if i not in has_child and telling[i]]
+    if not leaves:
+        return []
+    ends: list[int] = []
+    seen: set[int] = set()
+    answers: set[str] = set()
+    unanswered: set[str] = set()
     for leaf in reversed(leaves):
-        if leaf in covered:
+        results = _result_ids(tree.records[leaf])
+        hangs_beside = results and results <= unanswered and _only_results(tree.records[leaf])
+        if leaf in seen or _answer_id(tree.records[leaf]) in answers or hangs_beside:
             continue
-        path = _with_siblings(tree, _path(tree, leaf, inside), members)
-        covered.update(path)
-        paths.append(path)
-    paths.reverse()
-    return paths, max(0, len(paths) - 1)
+        way = _path(tree, leaf, inside, seen) if ends else _whole_path(tree, leaf, members)
+        ends.append(leaf)
+        seen.update(way)
+        answers.update(a for i in way if (a := _answer_id(tree.records[i])) is not None)
+        unanswered.update(c for i in way for c in _call_ids(tree.records[i]))
+        unanswered.difference_update(c for i in way for c in _result_ids(tree.records[i]))
+    return ends[::-1]
 
 
-def _leads_to_message(tree: _Tree, leaf: int, inside: set[int]) -> bool:
-    return any(_counts(tree.records[i]) for i in _path(tree, leaf, inside))
+def _with_message_above(tree: _Tree) -> list[bool]:
+    """For each record whether it or one above it is a message that is taken in."""
+    known: list[bool | None] = [None] * len(tree.records)
+    for start in range(len(tree.records)):
+        way: list[int] = []
+        step: int | None = start
+        while step is not None and known[step] is None:
+            known[step] = False  # while on the way: a circle ends there
+            way.append(step)
+            step = tree.parent[step]
+        found = step is not None and known[step] is True
+        for i in reversed(way):
+            found = found or _counts(tree.records[i])
+            known[i] = found
+    return [k is True for k in known]
 
 
-def _path(tree: _Tree, leaf: int, inside: set[int]) -> list[int]:
+def _whole_path(tree: _Tree, leaf: int, members: list[int]) -> list[int]:
+    """The branch of a leaf with what hangs beside it."""
+    return _with_siblings(tree, _path(tree, leaf, set(members)), members)
+
+
+def _path(tree: _Tree, leaf: int, inside: set[int], until: set[int] | None = None) -> list[int]:
+    """The members on the way from the root, or from a record in `until`, to a leaf."""
     path: list[int] = []
     seen: set[int] = set()
     step: int | None = leaf
-    while step is not None and step not in seen:
+    outside = 0
+    while step is not None and step not in seen and (until is None or step not in until) and outside < _OUTSIDE:
         seen.add(step)
         if step in inside:
             path.append(step)
+            outside = 0
+        else:
+            outside += 1
         step = tree.parent[step]
     return path[::-1]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from chats.domain.details import MessageDetails, OfferedTool, ResultStatus, ToolCall
+from chats.domain.details import FinishReason, MessageDetails, OfferedTool, ResultStatus, ToolCall
 from chats.domain.formats.cleaning import Cleaner
 from chats.domain.formats.foreign_nudges import DEFAULT_CODES, RALPH, foreign_nudge
 from chats.domain.formats.limits import ImportOptions
@@ -56,6 +56,13 @@ class ChatDraft:
         self.header: EleanorFrameworkHeader | None = None
         self.metadata: dict[str, Any] = {}
         self._answered = False
+        self._said: dict[int, list[str]] = {}
+        self._thought: dict[int, list[str]] = {}
+        self._sizes: dict[int, int] = {}
+        self._used_ids: dict[int, set[str]] = {}
+        self._caller: int | None = None
+        self._waiting: dict[str | None, deque[str]] = {}
+        self._answered_ids: set[str] = set()
         self._renamed: dict[str, deque[str]] = defaultdict(deque)
         self._nudge_codes = reading.options.nudge_codes if reading.options.nudge_codes is not None else DEFAULT_CODES
 
@@ -95,14 +102,15 @@ class ChatDraft:
         if kind not in KNOWN_ROLES:
             self.reading.report.unknown_roles[kind] += 1
         given: dict[str, Any] = {}
-        if calls:
-            given["tool_calls"] = self._calls(calls, index)
+        made = self._calls(calls, index) if calls else []
+        if made:
+            given["tool_calls"] = made
         if reasoning:
             self._weigh(reasoning, index)
             given["reasoning"] = reasoning
         if finish is not None:
             given["finish_reason_raw"] = finish
-            given["finish_reason"] = finish_reason(finish)
+            given["finish_reason"] = _judged(finish, made)
         if status is not None:
             given["result_status"] = status
         if exit_code is not None:
@@ -128,6 +136,11 @@ class ChatDraft:
             CanonicalMessage(content=content, role=kind, name=name, tool_call_id=tool_call_id, fewshot_example=few_shot)
         )
         self.details.append(MessageDetails(**given))
+        if made:
+            self._caller, self._waiting = index, {}
+            self._wait_for(made)
+        elif kind == "tool" and tool_call_id is not None:
+            self._answered_ids.add(tool_call_id)
         return index
 
     def add_parts(self, role: str, value: Any, **given: Any) -> int:
@@ -152,41 +165,70 @@ class ChatDraft:
         """Go on with an answer that is already there: texts joined by a newline, calls appended."""
         message, details = self.messages[index], self.details[index]
         if content:
-            message.content = f"{message.content}\n{content}" if message.content else content
-            self._weigh(message.content, index)
+            self._said.setdefault(index, [message.content] if message.content else []).append(content)
+            self._weigh_together(index, message.content, content)
         if calls:
-            details.tool_calls = [*details.tool_calls, *self._calls(calls, index, details.tool_calls)]
+            made = self._calls(calls, index)
+            details.tool_calls.extend(made)
+            if self._caller is None or index >= self._caller:
+                if index != self._caller:
+                    self._caller, self._waiting = index, {}
+                self._wait_for(made)
         if reasoning:
-            details.reasoning = f"{details.reasoning}\n{reasoning}" if details.reasoning else reasoning
-        if finish is not None:
-            details.finish_reason_raw = finish
-            details.finish_reason = finish_reason(finish)
+            self._thought.setdefault(index, [details.reasoning] if details.reasoning else []).append(reasoning)
+            self._weigh_together(-index - 1, details.reasoning or "", reasoning)
+        raw = finish if finish is not None else details.finish_reason_raw
+        if raw is not None:
+            details.finish_reason_raw = raw
+            details.finish_reason = _judged(raw, details.tool_calls)
         if usage:
             details.usage = usage
         if parts:
-            details.parts = [*(details.parts or []), *parts]
+            details.parts = details.parts or []
+            details.parts.extend(parts)
+
+    def _weigh_together(self, key: int, before: str, more: str) -> None:
+        """Add to the size of an answer that comes in pieces; `key` tells its text (from 0) and its thinking apart."""
+        size = self._sizes.get(key)
+        size = len(before.encode("utf-8", "replace")) if size is None else size
+        self._sizes[key] = size = size + 1 + len(more.encode("utf-8", "replace"))
+        most = self.reading.options.limits.message_bytes
+        if size > most:
+            raise LimitPassed("message_bytes", most, f"messages[{key if key >= 0 else -key - 1}]")
+
+    def _join(self) -> None:
+        """Put together the answers that came in pieces; done once, since they may be many."""
+        for index, pieces in self._said.items():
+            self.messages[index].content = "\n".join(pieces)
+        for index, pieces in self._thought.items():
+            self.details[index].reasoning = "\n".join(pieces)
+        self._said, self._thought = {}, {}
+
+    def _wait_for(self, calls: list[ToolCall]) -> None:
+        for call in calls:
+            self._waiting.setdefault(call.name, deque()).append(call.id)
+            self._waiting.setdefault(None, deque()).append(call.id)
+            self._answered_ids.discard(call.id)
 
     def open_call(self, name: str | None) -> str | None:
         """The id of the first unanswered call of the last answer that called, by name where one is given."""
-        answered: set[str] = set()
-        for message, details in zip(reversed(self.messages), reversed(self.details), strict=True):
-            if message.role == "tool" and message.tool_call_id is not None:
-                answered.add(message.tool_call_id)
-            if details.tool_calls:
-                waiting = [c for c in details.tool_calls if c.id not in answered]
-                named = [c for c in waiting if name is not None and c.name == name] or waiting
-                return named[0].id if named else None
+        for key in (name, None):
+            waiting = self._waiting.get(key)
+            while waiting and waiting[0] in self._answered_ids:
+                waiting.popleft()
+            if waiting:
+                return waiting[0]
         return None
 
     def set_finish(self, finish: str) -> None:
         """The reason for which the last message ended, when it is only known afterwards."""
         self.details[-1].finish_reason_raw = finish
-        self.details[-1].finish_reason = finish_reason(finish)
+        self.details[-1].finish_reason = _judged(finish, self.details[-1].tool_calls)
 
-    def _calls(self, calls: list[Call], index: int, earlier: list[ToolCall] | None = None) -> list[ToolCall]:
+    def _calls(self, calls: list[Call], index: int) -> list[ToolCall]:
         """Calls with ids that are unique in the message; arguments that are no JSON object are kept as text."""
         made: list[ToolCall] = []
-        used = {c.id for c in earlier or []}
+        used = self._used_ids.setdefault(index, set())
         for n, call in enumerate(calls, len(used)):
             call_id = call.id or f"call-{index}-{n}"
             if call_id in used:
@@ -239,6 +281,7 @@ class ChatDraft:
         """The finished chat, with what doesn't fit together counted. Raises ReadingProblem when it has no messages."""
         if not self.messages:
             raise ReadingProblem("no_messages")
+        self._join()
         self._count_orphans()
         chat = CanonicalChat.model_construct(
             messages=self.messages, ai_name=None, ai_role="assistant", human_role="user", system_role="system"
@@ -261,6 +304,11 @@ class ChatDraft:
 
     def _count_orphans(self) -> None:
         count_orphans(self.messages, self.details, self.reading.report, self._place)
+
+
+def _judged(raw: str, calls: list[ToolCall]) -> FinishReason | None:
+    """The normalised reason. Gemini says STOP also when it calls a function."""
+    return "tool_calls" if raw == "STOP" and calls else finish_reason(raw)
 
 
 def count_orphans(

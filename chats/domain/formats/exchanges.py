@@ -65,7 +65,8 @@ def set_aside(item: Item, relation: str, reading: Reading) -> Item:
 def begins_with(later: Any, earlier: Any) -> bool:
     """Whether a list of messages starts with another, by role and text."""
     first, second = sequence(earlier), sequence(later)
-    return len(second) >= len(first) and all(_gist(a) == _gist(b) for a, b in zip(first, second, strict=False))
+    pairs = zip(first, second, strict=False)
+    return len(second) >= len(first) and all(a == b or _gist(a) == _gist(b) for a, b in pairs)
 
 
 def _gist(message: Any) -> tuple[Any, str]:

@@ -277,9 +277,7 @@ class ContentReader:
 
     def _flush(self, answer: Content, calls: list[Call], given: dict[str, Any], finish: str | None = None) -> None:
         answer.texts = ["".join(answer.texts)] if answer.texts and not answer.parts else answer.texts
-        index = self.draft.add("assistant", answer, calls=calls, finish=finish, **given)
-        if calls and finish == "STOP":
-            self.draft.details[index].finish_reason = "tool_calls"
+        self.draft.add("assistant", answer, calls=calls, finish=finish, **given)
 
     def _call(self, call: dict[str, Any], index: int, n: int) -> Call:
         name = label(call.get("name")) or "unknown"

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading
+from chats.domain.formats.limits import Limits
 from chats.domain.formats.parts import Content, read_part
-from chats.domain.formats.problems import Problem, ReadingProblem
+from chats.domain.formats.problems import LimitPassed, Problem, ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
 from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, sequence, shown, text
 
@@ -49,7 +50,8 @@ def read_sample(document: Document, task: dict[str, Any], reading: Reading) -> I
 
 def _chat(sample: dict[str, Any], task: dict[str, Any], reading: Reading) -> Item:
     texts = mapping(sample.get("attachments")) or mapping(at(sample, "transcript", "content"))
-    messages = [_resolved(m, texts) for m in _messages(sample)]
+    attachments = _Attachments(texts, reading.options.limits)
+    messages = [attachments.resolved(m) for m in _messages(sample, reading.options.limits)]
     if not messages:
         error = text(at(sample, "error", "message"))
         return Problem("failed_run" if error else "no_messages", reading.place, {"error": (error or "")[:200]})
@@ -71,23 +73,37 @@ def _chat(sample: dict[str, Any], task: dict[str, Any], reading: Reading) -> Ite
     return draft.record()
 
 
-def _messages(sample: dict[str, Any]) -> list[dict[str, Any]]:
+def _messages(sample: dict[str, Any], limits: Limits) -> list[dict[str, Any]]:
     """The messages of a sample, which may be indices or ranges into a pool, or only stand in its events."""
     pool = sequence(sample.get("message_pool")) or sequence(at(sample, "events_data", "messages"))
     given = sequence(sample.get("messages")) or sequence(sample.get("messages_refs"))
     if given:
-        return [m for entry in given for m in _entry(entry, pool)]
-    best: list[dict[str, Any]] = []
+        return _expanded(given, pool, limits)
+    best: list[Any] = []
+    answer: dict[str, Any] = {}
+    longest = -1
     for event in mappings(sample.get("events")):
         if event.get("event") != "model":
             continue
-        refs = sequence(event.get("input_refs"))
-        inputs = [m for r in refs for m in _entry(r, pool)] if refs else mappings(event.get("input"))
-        answer = mapping(at(event, "output", "choices", 0, "message"))
-        found = [*inputs, answer] if answer else inputs
-        if len(found) >= len(best):
-            best = found
-    return best
+        found = mapping(at(event, "output", "choices", 0, "message"))
+        inputs = sequence(event.get("input_refs")) or mappings(event.get("input"))
+        length = sum(_count(e, len(pool)) for e in inputs) + bool(found)
+        if length >= longest:
+            best, answer, longest = inputs, found, length
+    return [*_expanded(best, pool, limits), *([answer] if answer else [])]
+
+
+def _expanded(entries: list[Any], pool: list[Any], limits: Limits) -> list[dict[str, Any]]:
+    """Messages for entries; a few ranges may stand for more than a chat can hold."""
+    if sum(_count(e, len(pool)) for e in entries) > limits.messages:
+        raise LimitPassed("messages", limits.messages)
+    return [m for e in entries for m in _entry(e, pool)]
+
+
+def _count(entry: Any, most: int) -> int:
+    if isinstance(entry, list) and len(entry) == 2 and all(isinstance(e, int) for e in entry):
+        return max(0, min(int(entry[1]), most) - max(int(entry[0]), 0))
+    return 1
 
 
 def _entry(entry: Any, pool: list[Any]) -> list[dict[str, Any]]:
@@ -96,21 +112,34 @@ def _entry(entry: Any, pool: list[Any]) -> list[dict[str, Any]]:
     if isinstance(entry, int) and not isinstance(entry, bool) and 0 <= entry < len(pool):
         return mappings([pool[entry]])
     if isinstance(entry, list) and len(entry) == 2 and all(isinstance(e, int) for e in entry):
-        return mappings(pool[entry[0] : entry[1]])
+        return mappings(pool[max(entry[0], 0) : max(entry[1], 0)])
     raise ReadingProblem("unreadable", reason="a message that is not in the pool")
 
 
-def _resolved(value: Any, texts: dict[str, Any]) -> Any:
-    """A value with its references to attachments replaced by their texts."""
-    if isinstance(value, str):
-        if "attachment://" not in value:
-            return value
-        return _REFERENCE.sub(lambda m: str(texts.get(m.group(1), m.group(0))), value)
-    if isinstance(value, dict):
-        return {k: _resolved(v, texts) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_resolved(v, texts) for v in value]
-    return value
+class _Attachments:
+    """Puts texts in the place of references to them; a small sample may refer to a long text many times."""
+
+    def __init__(self, texts: dict[str, Any], limits: Limits) -> None:
+        self._texts = texts
+        self._allowed = limits.record_bytes
+        self._used = 0
+
+    def resolved(self, value: Any) -> Any:
+        """A value with its references replaced. Raises LimitPassed when that makes too much of it."""
+        if isinstance(value, str):
+            return _REFERENCE.sub(self._text, value) if "attachment://" in value else value
+        if isinstance(value, dict):
+            return {k: self.resolved(v) for k, v in value.items()}
+        if isinstance(value, list):
+            return [self.resolved(v) for v in value]
+        return value
+
+    def _text(self, found: re.Match[str]) -> str:
+        told = str(self._texts.get(found[1], found[0]))
+        self._used += len(told)
+        if self._used > self._allowed:
+            raise LimitPassed("record_bytes", self._allowed)
+        return told
 
 
 def _add(draft: ChatDraft, message: dict[str, Any]) -> None:

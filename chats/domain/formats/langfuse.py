@@ -66,6 +66,7 @@ def _has_messages(value: Any) -> bool:
 def _chats(trace: dict[str, Any], observations: list[dict[str, Any]], reading: Reading) -> Iterator[Item]:
     chats = TraceChats(reading, FORMAT)
     by_id = {i: o for o in observations if (i := label(o.get("id"))) is not None}
+    agents: dict[str, str | None] = {}
     group = label(trace.get("sessionId")) or label(trace.get("id"))
     for observation in observations:
         kind = observation.get("type")
@@ -76,13 +77,13 @@ def _chats(trace: dict[str, Any], observations: list[dict[str, Any]], reading: R
             if observation.get("output") is not None:
                 chats.results[call_id] = shown(observation["output"])
         if kind == "GENERATION" or (kind == "AGENT" and _holds_messages(reading, observation.get("input"))):
-            chats.add(_step(reading, trace, observation, by_id, group))
+            chats.add(_step(reading, trace, observation, by_id, agents, group))
     made = 0
     for item in chats.chats():
         made += 1
         yield item
     if not made and trace:
-        step = _step(reading, {}, {**trace, "type": "GENERATION"}, {}, group)
+        step = _step(reading, {}, {**trace, "type": "GENERATION"}, {}, {}, group)
         chats.add(step)
         for item in chats.chats():
             made += 1
@@ -106,6 +107,7 @@ def _step(
     trace: dict[str, Any],
     observation: dict[str, Any],
     by_id: dict[str, dict[str, Any]],
+    agents: dict[str, str | None],
     group: str | None,
 ) -> Step:
     started = moment(observation.get("startTime"))
@@ -113,7 +115,7 @@ def _step(
     return Step(
         id=label(observation.get("id")),
         group=group or label(observation.get("traceId")) or "trace",
-        agent=_agent(reading, observation, by_id),
+        agent=_agent(reading, observation, by_id, agents),
         inputs=observation.get("input"),
         outputs=observation.get("output"),
         started=started.timestamp() if started is not None else 0.0,
@@ -125,20 +127,34 @@ def _step(
     )
 
 
-def _agent(reading: Reading, observation: dict[str, Any], by_id: dict[str, dict[str, Any]]) -> str | None:
+def _agent(
+    reading: Reading,
+    observation: dict[str, Any],
+    by_id: dict[str, dict[str, Any]],
+    known: dict[str, str | None],
+) -> str | None:
     """The agent under which a step was taken: the nearest observation above of that type, or a name in metadata."""
+    way: list[str] = []
     seen: set[str] = set()
     step: dict[str, Any] | None = observation
-    while step is not None:
-        if step.get("type") == "AGENT":
-            return label(step.get("name")) or label(step.get("id"))
-        attributes = mapping(_parsed(reading, mapping(_parsed(reading, step.get("metadata"))).get("attributes")))
-        for key in _AGENT_NAMES:
-            if (name := label(attributes.get(key))) is not None:
-                return name
+    found: str | None = None
+    while step is not None and found is None:
+        found = _own_agent(reading, step)
         parent = label(step.get("parentObservationId"))
-        if parent is None or parent in seen:
-            return None
+        if found is not None or parent is None or parent in seen:
+            break
         seen.add(parent)
+        if parent in known:
+            found = known[parent]
+            break
+        way.append(parent)
         step = by_id.get(parent)
-    return None
+    known.update(dict.fromkeys(way, found))
+    return found
+
+
+def _own_agent(reading: Reading, step: dict[str, Any]) -> str | None:
+    if step.get("type") == "AGENT":
+        return label(step.get("name")) or label(step.get("id"))
+    attributes = mapping(_parsed(reading, mapping(_parsed(reading, step.get("metadata"))).get("attributes")))
+    return next((name for key in _AGENT_NAMES if (name := label(attributes.get(key))) is not None), None)

@@ -9,17 +9,18 @@ from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading
-from chats.domain.formats.exchanges import set_aside
 from chats.domain.formats.parts import Content, read_content
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
-from chats.domain.formats.trees import branch, chosen_last, leaves
+from chats.domain.formats.trees import chats_of, ends
 from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, shown, text
 
 FORMAT: Final = "open-webui"
-_DETAILS: Final = re.compile(r"<details(?P<attributes>[^>]*)>(?P<body>.*?)</details>\s*", re.DOTALL)
-_ATTRIBUTE: Final = re.compile(r'([\w-]+)="([^"]*)"')
+_OPENED: Final = re.compile(r"<details([^<>]*)>")
+_CLOSED: Final = "</details>"
+_ATTRIBUTE: Final = re.compile(r'\b([\w-]{1,100})="([^"]*)"')
 _SUMMARY: Final = re.compile(r"^\s*<summary>.*?</summary>\s*", re.DOTALL)
+_BLANKS: Final = re.compile(r"\s*")
 _QUOTE: Final = re.compile(r"^> ?", re.MULTILINE)
 
 
@@ -48,23 +49,14 @@ def _chats(row: dict[str, Any], reading: Reading) -> Iterator[Item]:
     if chat is None:
         raise ReadingProblem("no_messages")
     nodes = {k: v for k, v in mapping(at(chat, "history", "messages")).items() if isinstance(v, dict)}
-    current = label(at(chat, "history", "currentId"))
-    ends = leaves(nodes, _parent)
-    if current not in nodes:
-        current = ends[-1] if ends else None
-    ends = [e for e in ends if current is None or current not in branch(e, nodes, _parent)]
-    paths = [[nodes[i] for i in branch(e, nodes, _parent)] for e in chosen_last(ends, current)]
-    if not paths and mappings(chat.get("messages")):
-        paths = [mappings(chat["messages"])]
-    if not paths:
+    found = ends(nodes, _parent, label(at(chat, "history", "currentId")))
+    copy = mappings(chat.get("messages"))
+    if not found and not copy:
         raise ReadingProblem("no_messages")
-    reading.report.other_branches += len(paths) - 1
-    for n, path in enumerate(paths if reading.options.all_branches else paths[-1:]):
-        record = _chat(row, chat, path, reading).record()
-        is_other = reading.options.all_branches and n < len(paths) - 1
-        if is_other:
-            record.external_id = None
-        yield set_aside(record, "branch", reading) if is_other else record
+    if found:
+        yield from chats_of(found, reading, _parent, nodes, lambda path: _chat(row, chat, path, reading))
+    else:
+        yield _chat(row, chat, copy, reading).record()
 
 
 def _chat(row: dict[str, Any], chat: dict[str, Any], messages: list[dict[str, Any]], reading: Reading) -> ChatDraft:
@@ -103,23 +95,20 @@ def add_marked_answer(draft: ChatDraft, content: Content, **given: Any) -> None:
     thoughts: list[str] = []
     calls: list[tuple[Call, str | None]] = []
     position = 0
-    for found in _DETAILS.finditer(told):
-        attributes = {k: html.unescape(v) for k, v in _ATTRIBUTE.findall(found.group("attributes"))}
-        kind = attributes.get("type")
-        if kind not in ("reasoning", "tool_calls"):
-            continue
-        before = told[position : found.start()].strip()
+    for start, end, attributes, body in _blocks(told):
+        kind = attributes["type"]
+        before = told[position:start].strip()
         if before:
             if calls:
                 _flush(draft, said, thoughts, calls, given)
                 said, thoughts, calls = [], [], []
             said.append(before)
-        position = found.end()
+        position = end
         if kind == "reasoning":
             if calls:
                 _flush(draft, said, thoughts, calls, given)
                 said, thoughts, calls = [], [], []
-            thoughts.append(_QUOTE.sub("", _SUMMARY.sub("", html.unescape(found.group("body")))).strip())
+            thoughts.append(_QUOTE.sub("", _SUMMARY.sub("", html.unescape(body))).strip())
         else:
             call = Call(attributes.get("id"), attributes.get("name") or "unknown", attributes.get("arguments"))
             result = attributes.get("result") if attributes.get("done") != "false" else None
@@ -134,6 +123,21 @@ def add_marked_answer(draft: ChatDraft, content: Content, **given: Any) -> None:
         given["parts"] = content.parts
     if said or thoughts or calls:
         _flush(draft, said, thoughts, calls, given)
+
+
+def _blocks(told: str) -> Iterator[tuple[int, int, dict[str, str], str]]:
+    """Start, end, attributes and body of each block of thinking or calls; the white space after it belongs to it."""
+    opened = _OPENED.search(told)
+    while opened is not None:
+        attributes = {k: html.unescape(v) for k, v in _ATTRIBUTE.findall(opened.group(1))}
+        end = opened.end()
+        if attributes.get("type") in ("reasoning", "tool_calls"):
+            closed = told.find(_CLOSED, end)
+            if closed < 0:
+                return
+            end = _BLANKS.match(told, closed + len(_CLOSED)).end()  # type: ignore[union-attr]  # fits nothing, too
+            yield opened.start(), end, attributes, told[opened.end() : closed]
+        opened = _OPENED.search(told, end)
 
 
 def _flush(

@@ -29,6 +29,10 @@ def recognise(head: Head) -> float:
     return share(head, lambda row: isinstance(row.get("resourceSpans") or row.get("resourceLogs"), list))
 
 
+# Trace, parent, agent, conversation, and the instructions: what tells steps apart of which each may become a chat.
+_Slot = tuple[str, str | None, str | None, str | None, str]
+
+
 @dataclass(slots=True)
 class _Link:
     """What must be kept of a span until its children are known."""
@@ -61,7 +65,8 @@ class _Spans:
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
         self._links: dict[tuple[str, str], _Link] = {}
-        self._steps: dict[tuple[str, str | None, str | None], list[tuple[str, str, Step]]] = {}
+        self._steps: dict[_Slot, tuple[str, str, Step]] = {}
+        self._groups: dict[tuple[str, str], tuple[str | None, str | None]] = {}
         self._agents: list[tuple[str, str, Step]] = []
         self._outcomes: dict[str, Any] = {}
         self._results: dict[str, str] = {}
@@ -109,19 +114,15 @@ class _Spans:
         if operation in _NO_CHAT:
             self._agents.append((trace, own, step))
             return
-        key = (trace, parent, agent)
-        self._steps.setdefault(key, []).append((trace, own, step))
-        self._keep_longest(key)
+        self._keep_longest(trace, own, step)
 
-    def _keep_longest(self, key: tuple[str, str | None, str | None]) -> None:
+    def _keep_longest(self, trace: str, own: str, step: Step) -> None:
         """Of steps under one parent with one instruction, only the longest can be the one that is taken."""
-        best: dict[Any, tuple[str, str, Step]] = {}
-        for entry in self._steps[key]:
-            step = entry[2]
-            name = (self._links[(entry[0], entry[1])].conversation, _first_system(step.inputs))
-            if name not in best or len(step.inputs) >= len(best[name][2].inputs):
-                best[name] = entry
-        self._steps[key] = list(best.values())
+        link = self._links.setdefault((trace, own), _Link(None, None, None))
+        slot = (trace, link.parent, link.agent, link.conversation, _first_system(step.inputs))
+        best = self._steps.get(slot)
+        if best is None or len(step.inputs) >= len(best[2].inputs):
+            self._steps[slot] = (trace, own, step)
 
     def _step(self, span: dict[str, Any], attributes: dict[str, Any], trace: str, own: str) -> Step | None:
         inputs, outputs = self._convention(attributes)
@@ -132,7 +133,8 @@ class _Spans:
             inputs, outputs = self._events([*events, *self._logs.pop((trace, own), [])])
         if not inputs and not outputs:
             return None
-        finish = next((t for t in sequence(attributes.get("gen_ai.response.finish_reasons")) if text(t)), None)
+        reasons = self._json(attributes.get("gen_ai.response.finish_reasons"))
+        finish = next((t for t in (reasons if isinstance(reasons, list) else [reasons]) if text(t)), None)
         usage = {
             k.removeprefix("gen_ai.usage."): v
             for k, v in attributes.items()
@@ -145,7 +147,7 @@ class _Spans:
             agent=None,
             inputs=inputs,
             outputs=outputs,
-            started=float(started) if started and started.isdigit() else 0.0,
+            started=float(started) if started and started.isdecimal() else 0.0,
             ended=moment(label(span.get("endTimeUnixNano"))),
             model=text(attributes.get("gen_ai.response.model")) or text(attributes.get("gen_ai.request.model")),
             usage=usage or None,
@@ -245,8 +247,7 @@ class _Spans:
         chats = TraceChats(self._reading, FORMAT)
         chats.outcomes = self._outcomes
         chats.results = self._results
-        entries = [e for steps in self._steps.values() for e in steps]
-        for trace, own, step in entries:
+        for trace, own, step in self._steps.values():
             step.group, step.agent = self._group(trace, own)
             chats.add(step)
         for trace, own, step in self._agents:
@@ -259,21 +260,26 @@ class _Spans:
         for (trace, own), events in self._logs.items():
             inputs, outputs = self._events(events)
             if inputs or outputs:
-                link = self._links.setdefault((trace, own), _Link(None, None, None))
                 step = Step(id=own, group="", agent=None, inputs=inputs, outputs=outputs, metadata={"trace_id": trace})
-                self._steps.setdefault((trace, link.parent, link.agent), []).append((trace, own, step))
+                self._keep_longest(trace, own, step)
         self._logs.clear()
 
     def _group(self, trace: str, own: str) -> tuple[str, str | None]:
         """The conversation and the agent of a span, from itself or the nearest span above that says so."""
-        conversation, agent = None, None
+        way: list[tuple[_Link, str]] = []
         seen: set[str] = set()
         step: str | None = own
+        conversation, agent = None, None
         while step is not None and step not in seen and (link := self._links.get((trace, step))) is not None:
             seen.add(step)
-            conversation = conversation or link.conversation
-            agent = agent or link.agent
+            if (trace, step) in self._groups:
+                conversation, agent = self._groups[(trace, step)]
+                break
+            way.append((link, step))
             step = link.parent
+        for link, step in reversed(way):
+            conversation, agent = link.conversation or conversation, link.agent or agent
+            self._groups[(trace, step)] = conversation, agent
         return conversation or trace, agent
 
 
@@ -317,7 +323,7 @@ def _plant(tree: dict[str, Any], path: list[str], value: Any) -> None:
 
 def _in_order(tree: dict[str, Any]) -> list[dict[str, Any]]:
     """The entries of an object whose keys are numbers."""
-    return [mapping(tree[k]) for k in sorted((k for k in tree if k.isdigit()), key=int)]
+    return [mapping(tree[k]) for k in sorted((k for k in tree if k.isdecimal() and len(k) < 10), key=int)]
 
 
 def _first_system(inputs: list[Any]) -> str:

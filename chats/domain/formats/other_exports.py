@@ -7,11 +7,10 @@ from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import ChatDraft, Reading
-from chats.domain.formats.exchanges import set_aside
 from chats.domain.formats.openai_chat import add_message
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
-from chats.domain.formats.trees import branch, chosen_last, leaves
+from chats.domain.formats.trees import chats_of, ends
 from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, sequence, text
 
 INVARIANT: Final = "invariant"
@@ -79,21 +78,12 @@ def _conversations(row: dict[str, Any], reading: Reading) -> Iterator[Item]:
     if not responses:
         raise ReadingProblem("no_messages")
     nodes = {i: r for r in responses if (i := label(r.get("response_id")) or label(r.get("_id"))) is not None}
-    paths = [responses]
-    if len(nodes) == len(responses) and any(_parent(r) in nodes for r in responses):
-        ends = leaves(nodes, _parent)
-        current = label(about.get("leaf_response_id"))
-        current = current if current in nodes else ends[-1] if ends else None
-        ends = [e for e in ends if current is None or current not in branch(e, nodes, _parent)]
-        paths = [[nodes[i] for i in branch(e, nodes, _parent)] for e in chosen_last(ends, current)]
-    reading.report.other_branches += len(paths) - 1
-    for n, path in enumerate(paths if reading.options.all_branches else paths[-1:]):
-        draft = _conversation(about, path, reading)
-        is_other = reading.options.all_branches and n < len(paths) - 1
-        if is_other:
-            draft.external_id = None
-        record = draft.record()
-        yield set_aside(record, "branch", reading) if is_other else record
+    linked = len(nodes) == len(responses) and any(_parent(r) in nodes for r in responses)
+    found = ends(nodes, _parent, label(about.get("leaf_response_id"))) if linked else []
+    if found:
+        yield from chats_of(found, reading, _parent, nodes, lambda path: _conversation(about, path, reading))
+    else:
+        yield _conversation(about, responses, reading).record()
 
 
 def _conversation(about: dict[str, Any], responses: list[dict[str, Any]], reading: Reading) -> ChatDraft:

@@ -124,7 +124,8 @@ class Source:
     def _finished(self, record: ChatRecord) -> ChatRecord:
         self._note_protocols(record)
         if self.options.text_protocol is not None:
-            record = converted(record, self.options.text_protocol)
+            cleaner = Cleaner(self.options.limits, self.report)
+            record = converted(record, self.options.text_protocol, cleaner)
         calls = sum(len(d.tool_calls) for d in record.details)
         self.report.take(len(record.chat.messages), calls)
         if record.header is None:

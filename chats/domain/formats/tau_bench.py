@@ -15,7 +15,7 @@ from chats.domain.formats.values import label, mapping, scalars, text
 
 FORMAT: Final = "tau-bench"
 _STARTS: Final = re.compile(r"^(user|assistant|tool): ", re.MULTILINE)
-CONTROL_MARKS: Final = re.compile(r"\s*###(?:STOP|TRANSFER|OUT-OF-SCOPE)###\s*")
+CONTROL_MARKS: Final = re.compile(r"###(?:STOP|TRANSFER|OUT-OF-SCOPE)###")
 
 
 def recognise(head: Head) -> float:
@@ -75,9 +75,10 @@ def add_without_marks(draft: ChatDraft, message: dict[str, Any]) -> None:
 
 def without_marks(content: str) -> str:
     """The text without stop and transfer tokens; what stands before and after one stays apart."""
-    if CONTROL_MARKS.search(content) is None:
+    pieces = CONTROL_MARKS.split(content)
+    if len(pieces) == 1:
         return content
-    return CONTROL_MARKS.sub("\n", content).strip()
+    return "\n".join(p for piece in pieces if (p := piece.strip()))
 
 
 def _display_chat(display: Any, reading: Reading) -> Item:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
+
+_EPOCH: Final = re.compile(r"[0-9]{9,20}(?:\.[0-9]{1,9})?\Z")
 
 
 def mapping(value: Any) -> dict[str, Any]:
@@ -85,8 +88,8 @@ def moment(value: Any) -> datetime | None:
 
 def _moment_of_text(value: str) -> datetime | None:
     given = value.strip()
-    if given.isdigit() and len(given) >= 10:
-        return moment(int(given[:19]))
+    if _EPOCH.match(given):
+        return moment(float(given))
     try:
         found = datetime.fromisoformat(given)
     except ValueError:
