@@ -36,12 +36,6 @@ def prompt_runs(runs: Iterable[Run], added_by: str = "") -> SafeString:
     return mark_safe(encodable("".join(parts)))
 
 
-@register.filter
-def runs_text(runs: Iterable[Run]) -> str:
-    """The plain text of runs."""
-    return encodable("".join(run.text for run in runs))
-
-
 def _markup(run: Run, words: Mapping[str, str]) -> str:
     text = str(escape(run.text))
     origin = "".join(_origin(run))

@@ -14,7 +14,6 @@ from chats.domain.chat_templates.files import Remark, TemplateFiles, read_file, 
 from chats.domain.recipes import DEFAULT_TEMPLATE, Recipe
 from chats.queries.wrappers import choice, choice_labels
 
-MAX_UPLOAD = 32 * 1024 * 1024
 HEADER_BYTES = 64 * 1024 * 1024
 
 

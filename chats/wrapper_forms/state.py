@@ -42,13 +42,6 @@ class EditorState:
     def is_good(self) -> bool:
         return not self.problems and self.json_problem is None
 
-    def resolved_settings(self) -> ChatWrapperSettings | None:
-        """The settings with all changes; None if they can't be built."""
-        try:
-            return self.recipe.wrapper().settings
-        except RecipeError:
-            return None
-
 
 def state_of(recipe: Recipe, tab: str = "form") -> EditorState:
     """The form of a stored record. A record that can't be built any more shows its base, with what is wrong."""

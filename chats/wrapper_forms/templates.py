@@ -21,14 +21,6 @@ from chats.domain.recipes import Recipe
 from chats.wrapper_forms.parts import indexes
 from chats.wrapper_forms.settings import FormError
 
-ARGUMENT_TYPES: Final = (
-    ("", _("not given")),
-    ("text", _("text")),
-    ("true", _("true")),
-    ("false", _("false")),
-    ("number", _("number")),
-    ("json", _("JSON")),
-)
 HABITS: Final = (
     ("parse_arguments", _("Arguments of calls given as JSON text become objects")),
     ("join_text_parts", _("Contents in parts become one text")),

@@ -283,11 +283,6 @@ class Columns:
             self._fields["is_final"] = ~is_round
         return self._fields["is_final"]
 
-    @property
-    def size_in_memory(self) -> int:
-        """Bytes that the unpacked columns take."""
-        return sum(a.nbytes for a in {id(a): a for a in (*self._arrays.values(), *self._fields.values())}.values())
-
 
 def is_known(columns: Columns, field: str) -> Flags:
     """At which points the history tells the value of a field; elsewhere it is only assumed (section 6)."""

@@ -33,10 +33,6 @@ class QueueRow:
     mine: int
     judged: int
 
-    @property
-    def is_done(self) -> bool:
-        return self.mine >= self.queue.item_count
-
 
 @dataclass(frozen=True)
 class ItemView:

@@ -188,8 +188,6 @@
       event.preventDefault();
       openDialog(document.getElementById(opener.dataset.opens));
     }
-    const closer = event.target.closest("[data-closes]");
-    if (closer) closer.closest(closer.dataset.closes)?.remove();
 
     const copier = event.target.closest("[data-copies]");
     if (copier) copyText(copier);
