@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -23,8 +23,8 @@ from chats.domain import ChatRecord
 from chats.domain.formats import ImportOptions, ImportReport, Source, open_source
 from chats.domain.formats.foreign_nudges import DEFAULT_CODES
 from chats.domain.formats.problems import Noted
-from chats.models import ChatVersion, ImportedChat, ImportJob
-from chats.storing import Outcome, expected_outcome, store_record
+from chats.models import ImportedChat, ImportJob
+from chats.storing import Outcome, Stored, expected_outcome, store_records
 from eleanor_site import jobs
 from eleanor_site.jobs import Status
 
@@ -72,16 +72,17 @@ def _read(job: ImportJob, attempt: int) -> Source | None:
     """Store all that the file holds; None when another worker has taken the job over meanwhile."""
     with job.file.open("rb") as stream:
         source = open_source(stream, format=job.chosen_format or None, options=_options(job))
-        expected: Counter[str] = Counter()
+        counts = Counter[str]() if job.check_only else _counted(job)
         for batch in _batches(source):
             if job.check_only:
-                expected.update(expected_outcome(record) for record in batch)
+                counts.update(expected_outcome(record) for record in batch)
             else:
                 with transaction.atomic():
-                    _store(job, batch)
+                    added = _store(job, batch)
+                counts.update(added)
             if not jobs.beat(ImportJob.objects, job.pk, attempt):
                 return None
-            _count(job, source, expected if job.check_only else None)
+            _count(job, source, counts)
     return source
 
 
@@ -110,38 +111,45 @@ def _batches(source: Source) -> Iterator[list[ChatRecord]]:
     yield batch
 
 
-def _store(job: ImportJob, batch: list[ChatRecord]) -> None:
-    """Store one batch inside the caller's transaction. A chat that this job has taken already is passed over."""
-    stored: list[ChatVersion] = []
-    records: list[ChatRecord] = []
-    for record in batch:
-        version = _store_chat(job, record)
-        if version is not None:
-            stored.append(version)
-            records.append(record)
-    if stored:
-        signals.versions_stored.send(sender=ImportJob, tenant=job.tenant, versions=stored, records=records, job=job)
+def _store(job: ImportJob, batch: list[ChatRecord]) -> list[str]:
+    """Store one batch inside the caller's transaction; the outcomes of chats that the job hadn't met before."""
+    stored = store_records(job.tenant, batch)
+    fresh = [(one.version, record) for one, record in zip(stored, batch, strict=True) if one.is_new]
+    added = _note_outcomes(job, stored)
+    if fresh:
+        versions = [version for version, _record in fresh]
+        records = [record for _version, record in fresh]
+        signals.versions_stored.send(sender=ImportJob, tenant=job.tenant, versions=versions, records=records, job=job)
+    return added
 
 
-def _store_chat(job: ImportJob, record: ChatRecord) -> ChatVersion | None:
-    """The new version of this chat, or None when nothing in it is new."""
-    stored = store_record(job.tenant, record)
-    seen = {"tenant": job.tenant, "version": stored.version, "outcome": stored.outcome}
-    if not stored.is_new:
-        ImportedChat.objects.get_or_create(job=job, chat=stored.chat, defaults=seen)
-        return None
-    # The same chat twice in one file counts once, as what happened to it first.
-    ImportedChat.objects.update_or_create(
-        job=job, chat=stored.chat, defaults={"version": stored.version}, create_defaults=seen
-    )
-    return stored.version
+def _note_outcomes(job: ImportJob, stored: Sequence[Stored]) -> list[str]:
+    """A row for each chat. The same chat twice in one file counts once, as what happened to it first."""
+    chats = {one.chat.pk for one in stored}
+    known = {row.chat_id: row for row in ImportedChat.objects.filter(job=job, chat__in=chats)}
+    added: dict[int, ImportedChat] = {}
+    for one in stored:
+        row = known.get(one.chat.pk) or added.get(one.chat.pk)
+        if row is None:
+            added[one.chat.pk] = ImportedChat(
+                tenant=job.tenant, job=job, chat=one.chat, version=one.version, outcome=one.outcome
+            )
+        elif one.is_new:
+            row.version = one.version
+            if row.pk:
+                row.save(update_fields=["version"])
+    ImportedChat.objects.bulk_create(added.values())
+    return [row.outcome for row in added.values()]
 
 
-def _count(job: ImportJob, source: Source, expected: Mapping[str, int] | None = None) -> None:
-    """Bring the row's counts up to date: outcomes from the database or a check, the rest from the report so far."""
-    by_outcome = expected
-    if by_outcome is None:
-        by_outcome = dict(ImportedChat.objects.filter(job=job).values_list("outcome").annotate(n=Count("pk")))
+def _counted(job: ImportJob) -> Counter[str]:
+    """What the job has done to how many chats, from the database."""
+    rows = ImportedChat.objects.filter(job=job).order_by().values_list("outcome").annotate(n=Count("pk"))
+    return Counter(dict(rows))
+
+
+def _count(job: ImportJob, source: Source, by_outcome: Mapping[str, int]) -> None:
+    """Bring the row's counts up to date."""
     ImportJob.objects.filter(pk=job.pk).update(
         format=source.format or "",
         taken=by_outcome.get(Outcome.TAKEN, 0),
@@ -155,7 +163,7 @@ def _count(job: ImportJob, source: Source, expected: Mapping[str, int] | None = 
 def _close(job: ImportJob, attempt: int, source: Source) -> None:
     """Finish: done, or failed when nothing could be taken."""
     if not job.check_only:
-        _count(job, source)
+        _count(job, source, _counted(job))
     nothing = source.report.chats == 0
     mine = ImportJob.objects.filter(pk=job.pk, status=Status.RUNNING, attempts=attempt)
     mine.update(

@@ -123,7 +123,7 @@ class Browser:
 
     def __init__(self, port: int, cookies: dict[str, str]) -> None:
         self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
-        self._cookies = cookies
+        self.cookies = cookies
 
     def get(self, path: str) -> tuple[str, float]:
         return self._send("GET", path, None)
@@ -134,8 +134,8 @@ class Browser:
     def _send(self, method: str, path: str, body: str | None) -> tuple[str, float]:
         """The page, and the milliseconds until it was there in full."""
         headers = {
-            "Cookie": "; ".join(f"{name}={value}" for name, value in self._cookies.items()),
-            "X-CSRFToken": self._cookies.get("csrftoken", ""),
+            "Cookie": "; ".join(f"{name}={value}" for name, value in self.cookies.items()),
+            "X-CSRFToken": self.cookies.get("csrftoken", ""),
             "Content-Type": "application/x-www-form-urlencoded",
             "HX-Request": "true",
         }
