@@ -47,13 +47,14 @@ def remove_versions(
     *,
     keep_counts: bool = False,
     successors: Mapping[int, int] | None = None,
+    clean: bool = True,
 ) -> Removed:
     """Delete these versions and all that was derived from them, inside the caller's transaction.
 
     A chat that keeps no version goes whole; one that loses its newest shows the newest that stays. The uploaded files
     that brought the versions are deleted once the transaction stands. `successors` name the version that takes the
     place of another (a redaction): what was said of points moves there. With `keep_counts` nudges and verdicts stay as
-    numbers, without their chat.
+    numbers, without their chat. `clean=False` is for a caller that cleans the search index itself, after many batches.
     """
     followed = dict(successors or {})
     wanted = sorted(versions)
@@ -81,7 +82,8 @@ def remove_versions(
         ChatText.objects.filter(chat__in=part).delete()
         Chat.objects.filter(pk__in=part).delete()
     _show_what_stays(tenant, sorted(set(by_chat) - set(whole)))
-    _clean_search_index()
+    if clean:
+        clean_search_index()
     return Removed(len(whole), len(wanted), files)
 
 
@@ -199,7 +201,7 @@ def _overwrite_what_is_deleted() -> None:
             cursor.execute("PRAGMA secure_delete = ON")
 
 
-def _clean_search_index() -> None:
+def clean_search_index() -> None:
     """The full-text index only marks what is deleted, until its parts are merged. PostgreSQL's vacuum does it there."""
     if connection.vendor == "sqlite":
         with connection.cursor() as cursor:

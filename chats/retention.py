@@ -19,7 +19,8 @@ from eleanor_site.tenants.models import Tenant
 
 log = structlog.get_logger(__name__)
 
-BATCH = 200
+# Each batch writes the segments anew that it takes a part of.
+BATCH = 1_000
 RUN_SECONDS = 240.0
 
 

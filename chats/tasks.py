@@ -2,7 +2,7 @@
 
 from celery import shared_task
 
-from chats import chunks, removing, retention
+from chats import chunks, import_removal, removing, retention
 
 
 @shared_task(name="chats.tasks.run_import")
@@ -10,10 +10,17 @@ def run_import(job_id: int) -> None:
     chunks.run_import(job_id)
 
 
+@shared_task(name="chats.tasks.run_deletion")
+def run_deletion(deletion_id: int) -> None:
+    import_removal.run_deletion(deletion_id)
+
+
 @shared_task(name="chats.tasks.sweep")
 def sweep() -> None:
     for job_id in chunks.imports_to_send_again():
         run_import.apply_async(args=(job_id,), retry=False)
+    for deletion_id in import_removal.deletions_to_send_again():
+        run_deletion.apply_async(args=(deletion_id,), retry=False)
 
 
 @shared_task(name="chats.tasks.delete_old_chats")

@@ -2,7 +2,7 @@
 
 from chats.models.chats import Chat, ChatVersion
 from chats.models.corpora import Corpus
-from chats.models.imports import ImportedChat, ImportJob
+from chats.models.imports import ImportDeletion, ImportedChat, ImportJob
 from chats.models.searches import ChatText, SavedSearch
 from chats.models.wrappers import Wrapper, WrapperDraft, WrapperVersion
 
@@ -11,6 +11,7 @@ __all__ = [
     "ChatText",
     "ChatVersion",
     "Corpus",
+    "ImportDeletion",
     "ImportJob",
     "ImportedChat",
     "SavedSearch",

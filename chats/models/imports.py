@@ -50,6 +50,34 @@ class ImportJob(TenantModel, Work):
         return self.file_name
 
 
+class ImportDeletion(TenantModel, Work):
+    """The deletion of an import. It outlives the import, whose address goes on telling what became of it.
+
+    `total` are the chats that the import named; each is deleted (`chats`), or stays whole or in part (`kept`).
+    """
+
+    job = models.OneToOneField(ImportJob, null=True, on_delete=models.SET_NULL, related_name="deletion")
+    number = models.PositiveBigIntegerField()
+    by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
+    created_at = models.DateTimeField(auto_now_add=True)
+    finished_at = models.DateTimeField(null=True, blank=True)
+    total = models.PositiveIntegerField(default=0)
+    chats = models.PositiveIntegerField(default=0)
+    kept = models.PositiveIntegerField(default=0)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["tenant", "number"], name="import_deleted_once"),
+        ]
+
+    @property
+    def passed(self) -> int:
+        return self.chats + self.kept
+
+    def __str__(self) -> str:
+        return f"deletion of import {self.number}"
+
+
 class ImportedChat(TenantModel):
     """What an import did to one chat. Makes a repeated import harmless: a chat counts once in an import."""
 

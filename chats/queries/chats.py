@@ -127,7 +127,7 @@ def record_of(version: ChatVersion) -> ChatRecord:
 
 
 def imports() -> QuerySet[ImportJob]:
-    return ImportJob.objects.select_related("by").order_by("-id")
+    return ImportJob.objects.select_related("by", "deletion").order_by("-id")
 
 
 def corpora() -> QuerySet[Corpus]:

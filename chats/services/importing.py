@@ -9,7 +9,7 @@ from django.core.files.base import File
 from django.db import transaction
 from django.utils.translation import gettext as _
 
-from chats.models import ImportJob
+from chats.models import ImportDeletion, ImportJob
 from chats.tasks import run_import
 from eleanor_site.audit.services import record
 from eleanor_site.jobs import Status
@@ -105,5 +105,7 @@ def try_again(*, tenant: Tenant, job: ImportJob, by: User) -> ImportJob:
 
 
 def _refuse_without_file(job: ImportJob) -> None:
+    if ImportDeletion.objects.filter(job=job).exists():
+        raise Refused(_("This import is being deleted."))
     if not job.file:
         raise Refused(_("The uploaded file is deleted. Upload it again."))

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from chats.domain.formats.text_protocols import PROTOCOLS
 from chats.forms import ImportForm
-from chats.models import ImportJob
+from chats.models import ImportDeletion, ImportJob
 from chats.problem_sentences import sections_of
 from chats.queries.chats import imports
 from chats.services.importing import import_checked, start_import, try_again
@@ -54,12 +54,19 @@ def import_page(request: Request) -> HttpResponse:
 @viewer
 @require_safe
 def import_job(request: Request, job: int) -> HttpResponse:
-    """Progress while it runs, the report when it is done. HTMX polls the same address."""
+    """Progress while it runs, the report when it is done, and what became of it. HTMX polls the same address."""
+    deletion = ImportDeletion.objects.select_related("by").filter(number=job).first()
+    if deletion is not None and deletion.status == Status.DONE:
+        answer = page(request, "chats/import_deleted.html", {"deletion": deletion}, part="progress")
+        answer.status_code = 286 if wants_part(request) else 200
+        return answer
     found = _job(job)
-    running = found.status in (Status.QUEUED, Status.RUNNING)
+    deleting = deletion is not None and deletion.status != Status.FAILED
+    running = deleting or found.status in (Status.QUEUED, Status.RUNNING)
     report = json.loads(found.report)
     context = {
         "job": found,
+        "deletion": deletion,
         "running": running,
         "sections": sections_of(report),
         "protocol": PROTOCOLS.get(report.get("offered_protocol") or ""),

@@ -11,11 +11,13 @@ from django.utils.translation import ngettext
 from django.views.decorators.http import require_http_methods
 
 from chats.forms import RetentionForm
+from chats.import_removal import contents_of
 from chats.models import Chat, ImportJob
 from chats.queries.removal import corpora_with, uploads_of
 from chats.retention import limit_of, older_than
-from chats.services.retention import contents_of, delete_chat, delete_import, keep_chats_for
+from chats.services.retention import AT_ONCE, delete_chat, delete_import, keep_chats_for
 from eleanor_site.access import admin
+from eleanor_site.jobs import Status
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page, posted
 
@@ -30,19 +32,27 @@ def delete_import_page(request: Request, job: int) -> HttpResponse:
     problem = ""
     if request.method == "POST":
         try:
-            removed = delete_import(tenant=request.tenant, by=request.user, job=found)
+            deletion = delete_import(tenant=request.tenant, by=request.user, job=found)
         except Refused as refused:
             problem = str(refused)
         else:
+            if deletion.status != Status.DONE:
+                return redirect("chats:import_job", request.tenant.slug, job)
             sentence = ngettext(
                 "The import is deleted, with its file and one chat.",
                 "The import is deleted, with its file and %(n)s chats.",
-                removed.chats,
+                deletion.chats,
             )
-            messages.success(request, sentence % {"n": removed.chats})
+            messages.success(request, sentence % {"n": deletion.chats})
             return redirect("chats:import", request.tenant.slug)
     contents = contents_of(found)
-    context = {"job": found, "contents": contents, "corpora": corpora_with(contents.versions), "problem": problem}
+    context = {
+        "job": found,
+        "contents": contents,
+        "by_worker": len(contents.chats) + contents.cut + contents.kept > AT_ONCE,
+        "corpora": corpora_with(contents.versions),
+        "problem": problem,
+    }
     return page(request, "chats/delete_import.html", context, status=409 if problem else 200)
 
 

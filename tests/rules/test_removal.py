@@ -16,15 +16,16 @@ from django.test import Client
 from django.utils import timezone
 from django_scopes import scope
 
-from chats import removing, retention
+from chats import import_removal, removing, retention
 from chats.domain.exchange import from_json
+from chats.import_removal import contents_of
 from chats.models import Chat, ChatText, ChatVersion, Corpus, ImportedChat, ImportJob
 from chats.queries.chats import ChatFilter, chats
 from chats.queries.corpora import check
 from chats.services import retention as services
 from chats.services.corpora import freeze
 from chats.services.receiving import receive_chats
-from chats.services.retention import contents_of, keep_chats_for
+from chats.services.retention import keep_chats_for
 from eleanor_site.audit.models import Entry
 from eleanor_site.jobs import Status
 from eleanor_site.problems import Refused
@@ -266,7 +267,7 @@ def test_nothing_goes_when_something_fails(
     job = import_chats(in_acme, a_chat("alpha", SECRET))
     other = import_chats(in_acme, a_chat("beta"))
     before = files(media)
-    monkeypatch.setattr(removing, "_clean_search_index", lambda: 1 / 0)
+    monkeypatch.setattr(import_removal, "clean_search_index", lambda: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         delete_import(tenant=in_acme, by=some_author(in_acme), job=job)
     assert Chat.objects.count() == 2
