@@ -469,10 +469,20 @@ def list_findings(
     id: Id,
     rule: Text = "",
     status: Literal["", "reproduced", "different", "new", "recorded_only", "newly", "gone"] = "",
+    delta: Literal["", "newly", "gone", "same"] = "",
+    lang: Text = "",
+    verdict: Literal["", "right", "wrong", "unsure", "missed", "none"] = "",
     after: After = None,
 ) -> FindingList:
-    """Where rules fired or nudges are recorded, in the order of the chats, fifty a page."""
-    rows, following = replay_queries.finding_page(_replay(id), code=rule, status=status, after=after or "")
+    """Where rules fired or nudges are recorded, in the order of the chats, fifty a page.
+
+    `delta` is against the rule set that the replay is compared with; `none` as language or verdict means that there
+    is none.
+    """
+    if status in ("newly", "gone"):
+        status, delta = "", status
+    wanted = replay_queries.FindingFilter(rule, status, delta, lang, verdict)
+    rows, following = replay_queries.finding_page(_replay(id), wanted, after=after or "")
     items = []
     for row in rows:
         finding = row["finding"]

@@ -46,6 +46,8 @@ def _load(tenant: Tenant, parts: Sequence[Part], defaults: Defaults) -> dict[int
             missing.append(part.segment)
         else:
             found[part.segment] = kept
+    if not missing:
+        return found
     for segment in Segment.objects.filter(pk__in=missing).defer("people", "contents", "strays", "tools", "sequels"):
         key = (segment.digest, defaults)
         load = functools.partial(_unpacked, segment, defaults)

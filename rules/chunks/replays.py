@@ -27,7 +27,8 @@ from rules.domain.settling import Outcome, Places, Rule
 from rules.models import Replay, ReplayChunk, Segment
 from rules.queries import replays as queries
 from rules.queries.manifests import catalogue_digest
-from rules.queries.replay_findings import chats_in, outcome_digest, strays_of
+from rules.queries.replay_chunks import chats_in, strays_of
+from rules.queries.replay_findings import outcome_digest
 from rules.queries.segments import Part, prompts_prefix
 
 log = structlog.get_logger(__name__)

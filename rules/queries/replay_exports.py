@@ -13,7 +13,7 @@ from chats.models import ChatVersion
 from eleanor_site.tenants.models import Tenant
 from rules.domain.results import Finding
 from rules.models import Replay
-from rules.queries.replays import manifest
+from rules.queries.replays import FindingFilter, manifest
 
 BATCH = 500
 HEADER = (
@@ -48,7 +48,7 @@ class ExportRow:
         return tuple(asdict(self).values())
 
 
-def rows(tenant: Tenant, replay: Replay, *, code: str = "", status: str = "") -> Iterator[ExportRow]:
+def rows(tenant: Tenant, replay: Replay, wanted: FindingFilter) -> Iterator[ExportRow]:
     """The findings in the order of the replay, a chunk at a time.
 
     The scope is open while rows are read, and never while somebody else has the line.
@@ -57,7 +57,7 @@ def rows(tenant: Tenant, replay: Replay, *, code: str = "", status: str = "") ->
 
     with scope(tenant=tenant):
         versions = {spec.code: spec.version for spec in manifest(replay).rules}
-    chunks = findings_by_chunk(replay, code=code, status=status)
+    chunks = findings_by_chunk(replay, wanted)
     while True:
         with scope(tenant=tenant):
             part = next(chunks, None)

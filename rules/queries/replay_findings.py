@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,179 +17,72 @@ from rules.domain.comparing import NOWHERE, translation
 from rules.domain.masks import Points
 from rules.domain.replaying import unpack_outcome
 from rules.domain.results import Finding, Status, chats_digest, merge_counts, sum_of_digests
-from rules.domain.settling import NONE, Outcome, Places, Rule
-from rules.domain.turns import Defaults
+from rules.domain.settling import NONE, Outcome, Places
 from rules.domain.walk import status_of
-from rules.models import RemovedFinding, Replay, ReplayChunk, Segment, SegmentChat
-from rules.queries.replays import compared, manifest
-from rules.queries.segments import Part, packed_bits
+from rules.models import RemovedFinding, Replay, ReplayChunk, SegmentChat
+from rules.queries.replay_chunks import DoneChunk, chats_in, done_chunk, done_chunks, strays_of
+from rules.queries.replay_facets import FacetedChunk, Judgements, Languages, judgements, languages_of
+from rules.queries.replays import FindingFilter, manifest
+from rules.queries.segments import packed_bits
 
 _STRAY = "s"
 # Points that are read at once: few for a page, more and more for an export.
 _AT_FIRST = 64
 _AT_MOST = 4096
-_FEW_CHATS = 200
 
 
-@dataclass
-class _Chunk:
-    """A chunk that is done, with its points once somebody needs them."""
-
-    row: ReplayChunk
-    defaults: Defaults
-    rules: list[Rule]
-    others: list[Rule] | None
-
-    @cached_property
-    def segment(self) -> Segment:
-        assert self.row.segment is not None, "a chunk that is done has its segment"
-        return self.row.segment
-
-    @cached_property
-    def points(self) -> Points:
-        kept = None if self.row.scope is None else bytes(self.row.scope)
-        part = Part(self.segment.pk, self.segment.digest, kept, 0, 0)
-        [points] = kept_columns.views_of(self.row.tenant, [part], self.defaults)
-        return points
-
-    @cached_property
-    def outcome(self) -> Outcome:
-        return unpack_outcome(bytes(self.row.result or b""))
-
-    @cached_property
-    def compared(self) -> Outcome | None:
-        """The outcome of the other rule set, as places in its own list."""
-        return None if self.row.compared is None else unpack_outcome(bytes(self.row.compared))
-
-    @cached_property
-    def translated(self) -> Outcome | None:
-        """The same as places in this replay's list; NOWHERE for rules that it lacks."""
-        if self.compared is None:
-            return None
-        return translation(self.others or [], self.rules)[self.compared]
-
-    @cached_property
-    def chats(self) -> dict[int, SegmentChat]:
-        rows = SegmentChat.objects.filter(segment=self.row.segment_id)
-        return {row.number: row for row in rows}
-
-    def chats_of(self, numbers: Collection[int]) -> Mapping[int, SegmentChat]:
-        """The chats of these numbers: a page needs a few of thousands."""
-        if "chats" in self.__dict__ or len(numbers) > _FEW_CHATS:
-            return self.chats
-        rows = SegmentChat.objects.filter(segment=self.row.segment_id, number__in=sorted(numbers))
-        return {row.number: row for row in rows}
-
-
-def _chunks(replay: Replay, first: int = 0) -> Iterator[_Chunk]:
-    """Chunks that are done, in their order."""
-    frozen = manifest(replay)
-    rules = kept_columns.engine_rules(frozen.rules)
-    against = compared(replay)
-    others = kept_columns.engine_rules(against.rules) if against is not None else None
-    rows = ReplayChunk.objects.filter(replay=replay, status="done", number__gte=first, segment__isnull=False)
-    unread = ("scalars", "people", "tools", "sequels")
-    rows = rows.select_related("segment", "tenant").defer("aftermath", *(f"segment__{name}" for name in unread))
-    for row in rows.order_by("number").iterator(chunk_size=4):
-        yield _Chunk(row, frozen.defaults, rules, others)
-
-
-def _chunk_of(row: ReplayChunk) -> _Chunk:
-    frozen, against = manifest(row.replay), compared(row.replay)
-    others = kept_columns.engine_rules(against.rules) if against is not None else None
-    return _Chunk(row, frozen.defaults, kept_columns.engine_rules(frozen.rules), others)
-
-
-def findings_by_chunk(replay: Replay, *, code: str, status: str) -> Iterator[list[Finding]]:
+def findings_by_chunk(replay: Replay, wanted: FindingFilter) -> Iterator[list[Finding]]:
     """The same findings chunk by chunk: whoever needs all of them has each segment's rows read once."""
-    for chunk in _chunks(replay):
-        found: list[Finding] = []
-        if _may_hold(chunk.row, code, status):
-            found += (finding for _place, finding in _findings_at(chunk, _places(chunk, code, status)))
-            if status in ("", "recorded_only"):
-                found += (finding for _key, finding in _strays(chunk, code, -1))
+    spoken, said = _looked_up(replay, wanted)
+    for chunk in done_chunks(replay):
+        if not _may_hold(chunk.row, wanted):
+            yield []
+            continue
+        here = FacetedChunk(chunk, spoken, said)
+        found = [finding for _place, finding in _findings_at(chunk, here.places(wanted))]
+        found += (finding for _key, finding in _strays(here, wanted, -1))
         yield found
 
 
-def findings(replay: Replay, *, code: str, status: str, after: str) -> Iterator[tuple[str, Finding]]:
+def findings(replay: Replay, wanted: FindingFilter, *, after: str) -> Iterator[tuple[str, Finding]]:
     chunk_number, _dash, offset = after.partition("-")
     first = whole_number(chunk_number, otherwise=0)
-    for chunk in _chunks(replay, first):
+    spoken, said = _looked_up(replay, wanted)
+    for chunk in done_chunks(replay, first):
         number = chunk.row.number
+        if not _may_hold(chunk.row, wanted):
+            continue
+        here = FacetedChunk(chunk, spoken, said)
         resumed = number == first and bool(offset)
-        if _may_hold(chunk.row, code, status):
+        if not (resumed and offset.startswith(_STRAY)):
             seen = whole_number(offset, otherwise=-1) if resumed else -1
-            if not (resumed and offset.startswith(_STRAY)):
-                places = _places(chunk, code, status)
-                for place, finding in _findings_at(chunk, places[np.searchsorted(places, seen, side="right") :]):
-                    yield f"{number}-{place}", finding
-            if status in ("", "recorded_only"):
-                is_stray = resumed and offset[:1] == _STRAY
-                seen_strays = whole_number(offset[1:], otherwise=-1) if is_stray else -1
-                yield from _strays(chunk, code, seen_strays)
+            places = here.places(wanted)
+            for place, finding in _findings_at(chunk, places[np.searchsorted(places, seen, side="right") :]):
+                yield f"{number}-{place}", finding
+        is_stray = resumed and offset[:1] == _STRAY
+        yield from _strays(here, wanted, whole_number(offset[1:], otherwise=-1) if is_stray else -1)
 
 
-def _may_hold(row: ReplayChunk, code: str, status: str) -> bool:
+def _looked_up(replay: Replay, wanted: FindingFilter) -> tuple[Languages, Judgements]:
+    """What the filters ask for beside the chunks themselves."""
+    spoken = languages_of(replay) if wanted.language else Languages({})
+    return spoken, judgements(replay) if wanted.verdict else Judgements()
+
+
+def _may_hold(row: ReplayChunk, wanted: FindingFilter) -> bool:
     """Whether the counts of the chunk leave room for such a finding."""
-    if status in ("", "gone"):
+    code, told = wanted.code, wanted.status or wanted.delta
+    if wanted.delta == "gone" or told in ("", "same"):
         return True
     counts = json.loads(row.counts)
-    if status == "recorded_only":
+    if told == "recorded_only":
         alone = counts["recorded_only"]
         return bool(alone.get(code)) if code else bool(alone)
     of_rules = [counts["rules"].get(code, {})] if code else counts["rules"].values()
-    return any(of_rule.get(status) for of_rule in of_rules)
+    return any(of_rule.get(told) for of_rule in of_rules)
 
 
-def _places(chunk: _Chunk, code: str, status: str) -> Places:
-    """The points of the chunk that the filters leave, ascending."""
-    columns, outcome = chunk.points.columns, chunk.outcome
-    following = columns.field("next_nudge")
-    numbers = np.array([columns.code_number(rule.code) for rule in chunk.rules] + [-1], dtype=np.int64)
-    fired = outcome != NONE
-    own = numbers[np.where(fired, outcome, len(chunk.rules))]
-    match status:
-        case "reproduced":
-            found = fired & (following == own)
-        case "different":
-            found = fired & (following > 0) & (following != own)
-        case "new":
-            found = fired & (following == 0)
-        case "recorded_only":
-            found = ~fired & (following > 0)
-        case "newly" | "gone":
-            found = _changed(chunk, status)
-        case _:
-            found = fired | (following > 0)
-    if code and status != "gone":
-        at = next((n for n, rule in enumerate(chunk.rules) if rule.code == code), NOWHERE)
-        found = found & ((outcome == at) | (~fired & (following == columns.code_number(code))))
-    elif code:
-        found = found & (_compared_codes(chunk) == code)
-    if chunk.points.scope is not None:
-        found = found & chunk.points.scope
-    return np.flatnonzero(found)
-
-
-def _changed(chunk: _Chunk, status: str) -> Any:
-    other = chunk.translated
-    if other is None:
-        return np.zeros(chunk.points.columns.points, dtype=np.bool_)
-    if status == "newly":
-        return (chunk.outcome != NONE) & (chunk.outcome != other)
-    return (other != NONE) & (chunk.outcome != other)
-
-
-def _compared_codes(chunk: _Chunk) -> Any:
-    """The code that the other rule set fires at each point."""
-    codes = np.array([rule.code for rule in chunk.others or ()] + [""], dtype=object)
-    other = chunk.compared
-    if other is None:
-        return np.full(chunk.points.columns.points, "", dtype=object)
-    return codes[np.where(other == NONE, len(codes) - 1, other)]
-
-
-def _findings_at(chunk: _Chunk, places: Places) -> Iterator[tuple[int, Finding]]:
+def _findings_at(chunk: DoneChunk, places: Places) -> Iterator[tuple[int, Finding]]:
     """The findings at these points, read from the columns in growing portions."""
     columns = chunk.points.columns
     codes = [rule.code for rule in chunk.rules]
@@ -234,23 +126,13 @@ def _findings_at(chunk: _Chunk, places: Places) -> Iterator[tuple[int, Finding]]
             )
 
 
-def _strays(chunk: _Chunk, code: str, seen: int) -> Iterator[tuple[str, Finding]]:
-    kept = None if chunk.row.scope is None else bytes(chunk.row.scope)
-    for at, (chat, message, turn, recorded) in enumerate(strays_of(chunk.segment, kept)):
-        if at <= seen or (code and recorded != code):
-            continue
-        status: Status = "recorded_only"
-        version = chunk.chats[chat].version_id
-        yield f"{chunk.row.number}-{_STRAY}{at}", Finding(version, message, "", turn, None, recorded, status)
-
-
-def strays_of(segment: Segment, kept: bytes | None) -> list[tuple[int, int, int, str]]:
-    """Recorded nudges without a point right before them, of the chats that belong: chat, message, turn, code."""
-    return [
-        (chat, message, turn, code)
-        for chat, message, turn, code in json.loads(segment.strays)
-        if kept is None or kept[chat >> 3] & 128 >> (chat & 7)
-    ]
+def _strays(here: FacetedChunk, wanted: FindingFilter, seen: int) -> Iterator[tuple[str, Finding]]:
+    chunk = here.chunk
+    for at, chat, message, turn, recorded in here.strays(wanted):
+        if at > seen:
+            status: Status = "recorded_only"
+            version = chunk.chats[chat].version_id
+            yield f"{chunk.row.number}-{_STRAY}{at}", Finding(version, message, "", turn, None, recorded, status)
 
 
 # --- is it what was written?
@@ -259,7 +141,7 @@ def strays_of(segment: Segment, kept: bytes | None) -> list[tuple[int, int, int,
 def members(replay: Replay) -> list[str]:
     """The content hashes of the chats that were replayed, sorted; only of chunks that are done."""
     found: list[str] = []
-    for chunk in _chunks(replay):
+    for chunk in done_chunks(replay):
         contents = bytes(chunk.segment.contents)
         found += [contents[32 * chat : 32 * chat + 32].hex() for chat in chats_in(chunk.points, chunk.row.scope)]
     return sorted(found)
@@ -273,7 +155,7 @@ def flaws(replay: Replay) -> list[str]:
     """
     found = []
     digests, parts = [], []
-    for chunk in _chunks(replay):
+    for chunk in done_chunks(replay):
         number, segment = chunk.row.number, chunk.segment
         contents = bytes(segment.contents)
         if segment_digest(bytes(segment.scalars), segment.text_hash) != segment.digest:
@@ -329,14 +211,15 @@ class Told:
 
 def told_of(row: ReplayChunk, numbers: Collection[int]) -> Told:
     """Of the chats of the chunk's segment with these numbers, as far as they belong to its scope."""
-    chunk = _chunk_of(row)
+    chunk = done_chunk(row)
+    faceted = FacetedChunk(chunk, Languages({}), Judgements())
     inside = [number for number in chats_in(chunk.points, row.scope) if number in numbers]
     here = np.isin(chunk.points.columns.field("chat"), inside)
     bits = packed_bits(inside, chunk.segment.chat_count)
     digest = outcome_digest(chunk.points, chunk.outcome, bytes(chunk.segment.contents), bits)
     found: list[tuple[str, str, int]] = []
     for status in ("", "newly", "gone"):
-        places = _places(chunk, "", status)
+        places = faceted.places(FindingFilter(delta=status))
         for _place, finding in _findings_at(chunk, places[here[places]]):
             code = finding.compared if status == "gone" else finding.code or finding.recorded
             found.append((status or str(finding.status), code or "", finding.version))
@@ -365,7 +248,7 @@ class _Pair:
     `old` holds places in the left list; `lined_up` tells of each point whether its chat is in both.
     """
 
-    chunk: _Chunk
+    chunk: DoneChunk
     old: Outcome
     lined_up: Any
     chats: int
@@ -380,7 +263,7 @@ def _pairs(left: Replay, right: Replay, first: int = 0) -> Iterator[_Pair]:
     rows = ReplayChunk.objects.filter(replay=left, status="done", segment__isnull=False)
     same = {(segment, _bytes(kept)): pk for pk, segment, kept in rows.values_list("pk", "segment", "scope")}
     known: dict[bytes, Any] | None = None
-    for chunk in _chunks(right, first):
+    for chunk in done_chunks(right, first):
         columns, kept = chunk.points.columns, chunk.row.scope
         pk = same.get((chunk.row.segment_id or 0, _bytes(kept)))
         if pk is not None:
@@ -398,7 +281,7 @@ def _bytes(kept: Any) -> bytes | None:
     return None if kept is None else bytes(kept)
 
 
-def _by_content(chunk: _Chunk, known: Mapping[bytes, Any]) -> _Pair:
+def _by_content(chunk: DoneChunk, known: Mapping[bytes, Any]) -> _Pair:
     columns = chunk.points.columns
     starts = columns.chat_starts.tolist()
     contents = bytes(chunk.segment.contents)
@@ -463,18 +346,8 @@ def changed_points(
 
 def _decided(replay: Replay) -> Iterator[tuple[bytes, Any]]:
     """What was decided at the points of each chat, by what the chat holds."""
-    for chunk in _chunks(replay):
+    for chunk in done_chunks(replay):
         starts = chunk.points.columns.chat_starts.tolist()
         contents = bytes(chunk.segment.contents)
         for chat in chats_in(chunk.points, chunk.row.scope):
             yield contents[32 * chat : 32 * chat + 32], chunk.outcome[starts[chat] : starts[chat + 1]]
-
-
-def chats_in(points: Points, kept: Any) -> Sequence[int]:
-    """The numbers of the segment's chats that belong."""
-    count = points.columns.chats
-    if kept is None:
-        return range(count)
-    bits = np.unpackbits(np.frombuffer(bytes(kept), dtype=np.uint8), count=count)
-    numbers: list[int] = np.flatnonzero(bits).tolist()
-    return numbers

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlencode
 
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
@@ -18,11 +19,13 @@ from rules.domain.manifest import Manifest
 from rules.domain.results import COUNTS, STATUSES, Finding, merge_counts
 from rules.domain.rule_set import RuleSpec, rule_set_digest
 from rules.domain.turns import Defaults
-from rules.models import RemovedFinding, Replay, ReplayChunk
+from rules.models import RemovedFinding, Replay, ReplayChunk, Verdict
 from rules.queries.manifests import catalogue_digest
 from rules.queries.segments import Scope, kept_view
 
 PAGE = 50
+DELTAS = ("newly", "gone", "same")
+VERDICTS = (*Verdict.Value.values, "none")
 # What a worker does where nothing has been measured yet.
 USUAL_RATE = 200_000.0
 NEW_CHATS_RATE = 5_000.0
@@ -30,12 +33,42 @@ NEW_CHATS_RATE = 5_000.0
 
 @dataclass(frozen=True)
 class RuleRow:
-    """One rule in a replay's report. `compared` tells whether newly and gone mean anything."""
+    """One rule in a replay's report."""
 
     code: str
     stage: str
     counts: dict[str, int]
     recorded_only: int
+
+
+@dataclass(frozen=True)
+class FindingFilter:
+    """Which findings of a replay are meant, as its address says; empty: all of them.
+
+    `status` is one of the four, `delta` one of DELTAS against the rule set to compare with; `code` is the rule that
+    fires or whose nudge is recorded, and where `delta` is `gone` the one that no longer fires. `language` is that of
+    the chat, `none` where it isn't known; `verdict` what somebody said of it, `none` where nobody did.
+    """
+
+    code: str = ""
+    status: str = ""
+    delta: str = ""
+    language: str = ""
+    verdict: str = ""
+
+    @property
+    def query(self) -> str:
+        """As it stands in an address; empty for all findings."""
+        named = {"rule": self.code, "status": self.status, "delta": self.delta, "lang": self.language}
+        return urlencode({key: value for key, value in {**named, "verdict": self.verdict}.items() if value})
+
+
+@dataclass(frozen=True)
+class Facet:
+    """A filter, and how many findings each of its values leaves under the other filters; the empty value is all."""
+
+    name: str
+    counts: dict[str, int]
 
 
 @dataclass(frozen=True)
@@ -159,41 +192,85 @@ def gone_rules(replay: Replay) -> dict[str, int]:
     return found
 
 
-def findings(replay: Replay, *, code: str = "", status: str = "", after: str = "") -> Iterator[tuple[str, Finding]]:
-    """Findings in the order of the replay, each with its key; `after` is the key that the page before ended with.
-
-    `status` is one of the four, or `newly` or `gone` against the rule set to compare with.
-    """
+def findings(
+    replay: Replay, wanted: FindingFilter | None = None, *, code: str = "", status: str = "", after: str = ""
+) -> Iterator[tuple[str, Finding]]:
+    """Findings in the order of the replay, each with its key; `after` is the key that the page before ended with."""
     from rules.queries import replay_findings  # numeric libraries, on first use
 
-    return replay_findings.findings(replay, code=code, status=status, after=after)
+    return replay_findings.findings(replay, wanted or FindingFilter(code=code, status=status), after=after)
 
 
-def finding_page(
-    replay: Replay, *, code: str = "", status: str = "", after: str = ""
-) -> tuple[list[dict[str, Any]], str | None]:
-    """One page of findings with the chats that they belong to, and the key to go on from."""
+def breakdown(
+    replay: Replay, wanted: FindingFilter | None = None
+) -> tuple[list[Facet], dict[str, list[tuple[str, int]]]]:
+    """For each filter how many findings its values leave, and each rule's firings by language, the most first.
+
+    `none` is where the language isn't known. Without a filter only the firings are counted.
+    """
+    from rules.queries import replay_facets  # numeric libraries, on first use
+
+    found = replay_facets.breakdown(replay, wanted)
+    split = {code: sorted(n.items(), key=lambda item: (-item[1], item[0])) for code, n in found.languages.items()}
+    return found.facets, split
+
+
+def finding_page(replay: Replay, wanted: FindingFilter, *, after: str = "") -> tuple[list[dict[str, Any]], str | None]:
+    """One page of findings with the chats that they belong to and what people said, and the key to go on from."""
     rows: list[tuple[str, Finding]] = []
-    for row in findings(replay, code=code, status=status, after=after):
+    for row in findings(replay, wanted, after=after):
         rows.append(row)
         if len(rows) > PAGE:
             break
     shown = rows[:PAGE]
-    wanted = {f.version for _key, f in shown}
-    versions = {v.pk: v for v in ChatVersion.objects.filter(pk__in=wanted).select_related("chat").defer("content")}
+    ids = {f.version for _key, f in shown}
+    versions = {v.pk: v for v in ChatVersion.objects.filter(pk__in=ids).select_related("chat").defer("content")}
+    said = _verdicts(ids)
     page = [
-        {"key": key, "finding": f, "chat": versions[f.version].chat, "version": versions[f.version]}
+        {
+            "key": key,
+            "finding": f,
+            "chat": versions[f.version].chat,
+            "version": versions[f.version],
+            "verdicts": _said_of(f, said, gone=wanted.delta == "gone"),
+        }
         for key, f in shown
         if f.version in versions
     ]
     return page, shown[-1][0] if len(rows) > PAGE else None
 
 
-def removed_findings(replay: Replay, *, code: str = "", status: str = "") -> int:
-    """How many of the findings that the filters leave were in chats that are deleted; the counts hold them still."""
-    found = RemovedFinding.objects.filter(chunk__replay=replay, status__in=[status] if status else STATUSES)
-    if code:
-        found = found.filter(code=code)
+def _verdicts(versions: set[int]) -> dict[tuple[int | None, int, str], list[Verdict]]:
+    found: dict[tuple[int | None, int, str], list[Verdict]] = {}
+    for row in Verdict.objects.filter(chat_version__in=versions).order_by("pk"):
+        found.setdefault((row.chat_version_id, row.message, row.stage), []).append(row)
+    return found
+
+
+def _said_of(
+    finding: Finding, said: dict[tuple[int | None, int, str], list[Verdict]], *, gone: bool
+) -> list[Verdict.Value]:
+    """Each verdict once; that something was missed is said of the point, whatever rule was thought of."""
+    code = (finding.compared if gone else finding.code or finding.recorded) or ""
+    here = said.get((finding.version, finding.message, finding.stage), [])
+    values = {row.value for row in here if row.code == code or row.value == Verdict.Value.MISSED}
+    return [value for value in Verdict.Value if value in values]
+
+
+def removed_findings(replay: Replay, wanted: FindingFilter | None = None, *, code: str = "", status: str = "") -> int:
+    """How many of the findings that the filters leave were in chats that are deleted; the counts hold them still.
+
+    Nought where that isn't kept: under a verdict, and for what a status has in common with a change.
+    """
+    asked = wanted or FindingFilter(code=code, status=status)
+    if asked.verdict or asked.delta == "same" or (asked.status and asked.delta):
+        return 0
+    told = asked.status or asked.delta
+    found = RemovedFinding.objects.filter(chunk__replay=replay, status__in=[told] if told else STATUSES)
+    if asked.code:
+        found = found.filter(code=asked.code)
+    if asked.language:
+        found = found.filter(language="" if asked.language == "none" else asked.language)
     return found.aggregate(n=Sum("count"))["n"] or 0
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from django.contrib import messages
 from django.http import Http404, HttpResponse, HttpResponseBase, JsonResponse, StreamingHttpResponse
 from django.shortcuts import redirect
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from eleanor_site import limits
@@ -26,8 +27,49 @@ from rules.queries import replays as queries
 from rules.replay_form import ReplayForm
 from rules.services import replays as services
 
+_LONGEST_LANGUAGE = 5
+_ALL = gettext_lazy("All")
+_FACETS: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "status": (
+        "status",
+        gettext_lazy("Status"),
+        {
+            "": _ALL,
+            "reproduced": gettext_lazy("Reproduced"),
+            "different": gettext_lazy("Different"),
+            "new": gettext_lazy("New"),
+            "recorded_only": gettext_lazy("Recorded only"),
+        },
+    ),
+    "delta": (
+        "delta",
+        gettext_lazy("Against the other set"),
+        {
+            "": _ALL,
+            "newly": gettext_lazy("Fires newly"),
+            "gone": gettext_lazy("No longer fires"),
+            "same": gettext_lazy("Fires as before"),
+        },
+    ),
+    "language": (
+        "lang",
+        gettext_lazy("Language"),
+        {"": _ALL, "en": gettext_lazy("English"), "fr": gettext_lazy("French"), "none": gettext_lazy("Unknown")},
+    ),
+    "verdict": (
+        "verdict",
+        gettext_lazy("Verdict"),
+        {
+            "": _ALL,
+            "right": gettext_lazy("right"),
+            "wrong": gettext_lazy("wrong"),
+            "unsure": gettext_lazy("unsure"),
+            "missed": gettext_lazy("missed"),
+            "none": gettext_lazy("not judged"),
+        },
+    ),
+}
 RUNNING = (Replay.Status.QUEUED, Replay.Status.RUNNING)
-FILTERS = (*STATUSES, "newly", "gone")
 
 
 @viewer
@@ -85,37 +127,90 @@ def replay_page(request: Request, replay: int) -> HttpResponse:
     """Progress and the report. HTMX polls the same address, and asks it for more findings."""
     found = _replay(replay)
     running = found.status in RUNNING
-    code, status = request.GET.get("rule", "").replace("\x00", ""), request.GET.get("status", "")
-    status = status if status in FILTERS else ""
-    context: dict[str, Any] = {"replay": found, "running": running, "code": code, "status": status}
+    wanted = _filter(request)
     part = "items" if "after" in request.GET else "progress"
+    polled = wants_part(request) and part == "progress"
+    broker_missing = found.status == Replay.Status.QUEUED and not broker_answers()
+    state = f"{found.status}-{found.chunks_done}-{int(broker_missing)}"
+    if polled and running and request.GET.get("seen") == state:
+        return HttpResponse(status=204)
+    context: dict[str, Any] = {"replay": found, "running": running, "wanted": wanted, "state": state}
     if part == "items" or not wants_part(request):
-        items, next_after = queries.finding_page(found, code=code, status=status, after=request.GET.get("after", ""))
-        removed = queries.removed_findings(found, code=code, status=status)
-        context |= {"items": items, "next_after": next_after, "removed": removed}
-    if part == "progress" or not wants_part(request):
+        items, next_after = queries.finding_page(found, wanted, after=request.GET.get("after", ""))
+        context |= {"items": items, "next_after": next_after, "removed": queries.removed_findings(found, wanted)}
+    if polled or not wants_part(request):
         rows, other_codes = queries.rule_rows(found)
+        facets, languages = queries.breakdown(found, None if polled else wanted)
         context |= {
             "progress": queries.progress(found),
             "rows": rows,
+            "languages": languages,
+            "facets": _facets(request, facets),
             "other_codes": other_codes,
             "gone_rules": queries.gone_rules(found),
             "compared": queries.compared(found),
+            "unknown_columns": range(12 if found.compared_with else 10),
             "failed": queries.failed_chunks(found),
-            "broker_missing": found.status == Replay.Status.QUEUED and not broker_answers(),
+            "broker_missing": broker_missing,
         }
     if not wants_part(request):
         context |= {
-            "statuses": FILTERS if found.compared_with else STATUSES,
             "scope": json.loads(found.scope),
             "same": queries.same_inputs(found),
             "others": queries.others_to_compare(found),
             "facts": queries.input_facts(found),
         }
     answer = page(request, "rules/replay.html", context, part=part)
-    if wants_part(request) and part == "progress" and not running:
+    if polled and not running:
         answer.status_code = 286
     return answer
+
+
+def _filter(request: Request) -> queries.FindingFilter:
+    """The findings that an address means; what it can't mean is left out."""
+    given = request.GET
+
+    def one_of(key: str, known: Sequence[str]) -> str:
+        return given[key] if given.get(key) in known else ""
+
+    language = given.get("lang", "").replace("\x00", "")
+    return queries.FindingFilter(
+        code=given.get("rule", "").replace("\x00", ""),
+        status=one_of("status", STATUSES),
+        # Addresses used to name a change as a status.
+        delta=one_of("delta", queries.DELTAS) or one_of("status", queries.DELTAS),
+        language=language if len(language) <= _LONGEST_LANGUAGE else "",
+        verdict=one_of("verdict", queries.VERDICTS),
+    )
+
+
+def _facets(request: Request, found: Sequence[queries.Facet]) -> list[dict[str, Any]]:
+    """The filters as links with their counts; choices that nothing is left of are left out, and so are lone ones."""
+    shown = []
+    for facet in found:
+        key, label, names = _FACETS[facet.name]
+        current = request.GET.get(key, "") if request.GET.get(key, "") in facet.counts else ""
+        choices = []
+        for value, count in facet.counts.items():
+            if not count and value not in ("", current):
+                continue
+            query = request.GET.copy()
+            for gone in ("after", key):
+                query.pop(gone, None)
+            if value:
+                query[key] = value
+            choices.append(
+                {
+                    "label": names.get(value, value),
+                    "count": count,
+                    "url": f"{request.path}?{query.urlencode()}#findings" if query else f"{request.path}#findings",
+                    "current": value == current,
+                }
+            )
+        is_choice = len(choices) > 2 or current or (facet.name == "language" and len(choices) > 1)
+        if is_choice:
+            shown.append({"key": key, "label": label, "choices": choices})
+    return shown
 
 
 @viewer
@@ -140,8 +235,7 @@ def compare_replays(request: Request) -> HttpResponse:
 def export_replay(request: Request, replay: int) -> HttpResponseBase:
     """`?format=csv` or `?format=jsonl`, with the filters of the page; streamed, with a trailer."""
     found = _replay(replay)
-    code, status = request.GET.get("rule", "").replace("\x00", ""), request.GET.get("status", "")
-    rows = exports.rows(request.tenant, found, code=code, status=status if status in FILTERS else "")
+    rows = exports.rows(request.tenant, found, _filter(request))
     kind = "jsonl" if request.GET.get("format") == "jsonl" else "csv"
     lines: Iterator[bytes] = (
         json_lines(row.as_json() for row in rows)

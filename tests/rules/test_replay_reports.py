@@ -22,7 +22,7 @@ from rules.chunks.replays import run_here
 from rules.domain.turns import Defaults
 from rules.models import Replay, ReplayChunk, Segment
 from rules.queries.replay_findings import flaws
-from rules.queries.replays import changed_points, comparison, counts, findings, input_differences
+from rules.queries.replays import FindingFilter, changed_points, comparison, counts, findings, input_differences
 from rules.queries.rules import rule_set
 from rules.queries.segments import Scope
 from rules.services.replays import Compared, start_replay
@@ -129,8 +129,9 @@ def test_newly_and_gone_are_counted_and_listed(furnished: Tenant) -> None:
     fired = [{(f.version, f.message, f.stage) for _k, f in findings(r) if f.code == "A"} for r in (before, after)]
     assert (of_rule["newly"], of_rule["gone"]) == (len(fired[1] - fired[0]), len(fired[0] - fired[1]))
     assert counts(replay)["gone"] == {"R": counts(before)["rules"]["R"]["fires"]}
-    for status, wanted in (("newly", fired[1] - fired[0]), ("gone", fired[0] - fired[1])):
-        listed = {(f.version, f.message, f.stage) for _k, f in findings(replay, code="A", status=status)}
+    expected = {"newly": fired[1] - fired[0], "gone": fired[0] - fired[1], "same": fired[0] & fired[1]}
+    for delta, wanted in expected.items():
+        listed = {(f.version, f.message, f.stage) for _k, f in findings(replay, FindingFilter("A", delta=delta))}
         assert listed == wanted
     found = comparison(before, after)
     assert found.same_corpus
