@@ -8,6 +8,7 @@ from django import forms
 from django.http import QueryDict
 from django.utils.translation import gettext_lazy as _
 
+from rules.differences import FIELD_LABELS
 from rules.models import RuleDraft, ToolEntry
 from rules.queries.codes import code_problem, taken
 
@@ -37,17 +38,7 @@ class RuleForm(forms.ModelForm[RuleDraft]):
             "prompt_en",
             "prompt_fr",
         )
-        labels = {  # noqa: RUF012
-            "title_en": _("Title, English"),
-            "title_fr": _("Title, French"),
-            "explanation_en": _("Explanation, English"),
-            "explanation_fr": _("Explanation, French"),
-            "stage": _("When it is evaluated"),
-            "max_nudges": _("Cap per turn"),
-            "expression": _("Expression"),
-            "prompt_en": _("Prompt, English"),
-            "prompt_fr": _("Prompt, French"),
-        }
+        labels = FIELD_LABELS
         help_texts = {  # noqa: RUF012
             "max_nudges": _("How often it may fire in one turn. 0 switches it off."),
             "expression": _("True at the points where the nudge is due."),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date
 
 from django.db import connection
 from django.db.models import F, QuerySet
@@ -17,6 +17,7 @@ from chats.domain.exchange import from_json
 from chats.models import Chat, ChatVersion, Corpus, ImportJob, SavedSearch
 from chats.queries.narrowing import narrowings
 from chats.queries.search import found_by
+from eleanor_site.days import day_from, within
 from eleanor_site.numbers import whole_number
 
 PAGE = 50
@@ -59,8 +60,8 @@ def filter_of(given: QueryDict) -> ChatFilter:
         format=given.get("format", "").replace("\x00", ""),
         nudged=given.get("nudged", "") == "1",
         job=whole_number(job, otherwise=None, most=10**17 - 1),
-        start=_day(given.get("from", "")),
-        end=_day(given.get("to", "")),
+        start=day_from(given.get("from", "")),
+        end=day_from(given.get("to", "")),
         narrowed=tuple((key, value) for key, value in narrowed if value),
     )
 
@@ -90,10 +91,7 @@ def chats(wanted: ChatFilter, *, after: int | None = None) -> QuerySet[Chat]:
         found = found.filter(nudge_count__gt=0)
     if wanted.job is not None:
         found = found.filter(imports__job=wanted.job)
-    if wanted.start:
-        found = found.filter(started_at__gte=_midnight(wanted.start))
-    if wanted.end and wanted.end < date.max:
-        found = found.filter(started_at__lt=_midnight(wanted.end) + timedelta(days=1))
+    found = found.filter(**within("started_at", wanted.start, wanted.end))
     for narrowing in narrowings():
         if wanted.value(narrowing.key):
             found = narrowing.apply(found, wanted.value(narrowing.key))
@@ -150,14 +148,3 @@ def known_formats() -> list[str]:
 def _values(field: str) -> list[str]:
     found = Chat.objects.exclude(**{field: ""}).order_by(field).values_list(field, flat=True).distinct()
     return list(found[:KNOWN_VALUES])
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)

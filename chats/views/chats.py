@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import Http404, HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.translation import gettext as _
@@ -18,6 +18,7 @@ from chats.queries.narrowing import narrowings
 from chats.services.exporting import export_chats
 from chats.services.searches import delete_search, save_search
 from eleanor_site.access import author, viewer
+from eleanor_site.downloads import download
 from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page
@@ -69,9 +70,7 @@ def _current_search(query: str) -> SavedSearch | None:
 def export(request: Request) -> HttpResponseBase:
     """The chats that the filters leave, as JSON Lines with a trailer."""
     lines = export_chats(tenant=request.tenant, chats=chats(filter_of(request.GET)))
-    answer = StreamingHttpResponse(lines, content_type="application/x-ndjson")
-    answer["Content-Disposition"] = f'attachment; filename="{request.tenant.slug}-chats.jsonl"'
-    return answer
+    return download(lines, f"{request.tenant.slug}-chats.jsonl")
 
 
 @viewer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import Http404, HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase, QueryDict
 from django.shortcuts import redirect
 from django.views.decorators.http import require_http_methods, require_safe
 
@@ -12,6 +12,7 @@ from chats.queries.corpora import chats_in, check, members
 from chats.services.corpora import freeze
 from chats.services.exporting import export_versions
 from eleanor_site.access import author, viewer
+from eleanor_site.downloads import download
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page
 
@@ -60,9 +61,7 @@ def corpus_page(request: Request, corpus: int) -> HttpResponse:
 def corpus_export(request: Request, corpus: int) -> HttpResponseBase:
     found = _corpus(corpus)
     lines = export_versions(tenant=request.tenant, versions=members(found))
-    answer = StreamingHttpResponse(lines, content_type="application/x-ndjson")
-    answer["Content-Disposition"] = f'attachment; filename="{request.tenant.slug}-corpus-{found.pk}.jsonl"'
-    return answer
+    return download(lines, f"{request.tenant.slug}-corpus-{found.pk}.jsonl")
 
 
 def _corpus(pk: int) -> Corpus:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC
 from typing import Any
 
 from django.db.models import Max, Q, QuerySet
@@ -12,6 +12,7 @@ from django.db.models import Max, Q, QuerySet
 from eleanor_site.audit import chain
 from eleanor_site.audit.models import Entry
 from eleanor_site.audit.services import hash_of
+from eleanor_site.days import day_from, within
 
 PAGE = 50
 EXPORT_COLUMNS = (
@@ -56,10 +57,7 @@ def entries(
         found = found.filter(action=action)
     if text:
         found = found.filter(Q(note__icontains=text) | Q(object_label__icontains=text))
-    if start:
-        found = found.filter(at__gte=_midnight(date.fromisoformat(start)))
-    if end and date.fromisoformat(end) < date.max:
-        found = found.filter(at__lt=_midnight(date.fromisoformat(end)) + timedelta(days=1))
+    found = found.filter(**within("at", day_from(start), day_from(end)))
     return found.filter(number__lt=before) if before else found
 
 
@@ -132,7 +130,3 @@ def faults() -> list[Fault]:
             found.append(Fault(entry.number, "altered"))
         expected_number, expected_previous = entry.number + 1, entry.hash
     return found
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)

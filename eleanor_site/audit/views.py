@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Iterator
 from dataclasses import asdict
-from datetime import date
 from typing import Any
 
-from django.http import Http404, HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase, QueryDict
 from django.views.decorators.http import require_safe
 
+from eleanor_site import downloads
 from eleanor_site.access import viewer
 from eleanor_site.audit import queries
 from eleanor_site.audit.extras import extra_of
 from eleanor_site.audit.models import Entry
-from eleanor_site.exports import csv_lines, json_lines
+from eleanor_site.days import day_from
 from eleanor_site.numbers import whole_number
 from eleanor_site.web import Request, page
 
 FILTERS = ("actor", "object", "id", "action", "q", "from", "to")
-EXPORTS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 @viewer
@@ -82,18 +80,8 @@ def change(request: Request, number: int) -> HttpResponse:
 @require_safe
 def export(request: Request) -> HttpResponseBase:
     """The entries that the filters leave, oldest first, with their hashes: the chain can be checked elsewhere."""
-    form = request.GET.get("format", "csv")
-    if form not in EXPORTS:
-        raise Http404
     rows = queries.export_rows(_filter(request.GET))
-    lines: Iterator[bytes]
-    if form == "csv":
-        lines = csv_lines(queries.EXPORT_COLUMNS, ([row[name] for name in queries.EXPORT_COLUMNS] for row in rows))
-    else:
-        lines = json_lines(rows)
-    answer = StreamingHttpResponse(lines, content_type=EXPORTS[form])
-    answer["Content-Disposition"] = f'attachment; filename="{request.tenant.slug}-changes.{form}"'
-    return answer
+    return downloads.table(request, "changes", queries.EXPORT_COLUMNS, rows)
 
 
 def _filter(given: QueryDict) -> queries.EntryFilter:
@@ -121,10 +109,8 @@ def _query(given: QueryDict) -> str:
 
 
 def _day(text: str) -> str:
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        return ""
+    day = day_from(text)
+    return day.isoformat() if day else ""
 
 
 def _lines(text: str) -> list[str]:

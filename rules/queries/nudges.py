@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
@@ -12,6 +12,7 @@ from django.db.models.expressions import RawSQL
 from django.http import QueryDict
 from django_scopes import get_scope
 
+from eleanor_site.days import day_from, within
 from eleanor_site.numbers import whole_number
 from rules.models import NudgeDay, RecordedNudge, RuleVersion, Verdict
 
@@ -67,8 +68,8 @@ def filter_of(given: QueryDict) -> NudgeFilter:
         source=one_of("source", Source.values),
         outcome=one_of("outcome", OUTCOMES),
         verdict=one_of("verdict", VERDICTS),
-        start=_day(text("from")),
-        end=_day(text("to")),
+        start=day_from(text("from")),
+        end=day_from(text("to")),
     )
 
 
@@ -76,22 +77,10 @@ def nudges(wanted: NudgeFilter) -> QuerySet[RecordedNudge]:
     """The newest first, by the time that is known of each."""
     related = RecordedNudge.objects.select_related("chat", "chat_version", "version__rule")
     found: QuerySet[RecordedNudge] = related.defer("chat_version__content").order_by("-sorted_at", "-id")
-    if wanted.rule:
-        found = found.filter(code=wanted.rule)
+    found = found.filter(**_kinds(wanted))
     if wanted.version is not None:
         found = found.filter(version=wanted.version) if wanted.version else found.filter(version__isnull=True)
-    if wanted.model:
-        found = found.filter(model="" if wanted.model == "none" else wanted.model)
-    if wanted.language:
-        found = found.filter(language="" if wanted.language == "none" else wanted.language)
-    if wanted.source:
-        found = found.filter(source=wanted.source)
-    if wanted.outcome:
-        found = found.filter(outcome="" if wanted.outcome == "unknown" else wanted.outcome)
-    if wanted.start:
-        found = found.filter(sorted_at__gte=_midnight(wanted.start))
-    if wanted.end and wanted.end < date.max:
-        found = found.filter(sorted_at__lt=_midnight(wanted.end) + timedelta(days=1))
+    found = found.filter(**within("sorted_at", wanted.start, wanted.end))
     if wanted.start or wanted.end:
         found = found.filter(at__isnull=False)
     if wanted.verdict:
@@ -182,19 +171,21 @@ def newest_day(wanted: NudgeFilter) -> date | None:
 
 
 def _of_kind(found: QuerySet[NudgeDay], wanted: NudgeFilter) -> QuerySet[NudgeDay]:
-    if wanted.rule:
-        found = found.filter(code=wanted.rule)
-    if wanted.version is not None:
-        found = found.filter(version=wanted.version)
-    if wanted.model:
-        found = found.filter(model="" if wanted.model == "none" else wanted.model)
-    if wanted.language:
-        found = found.filter(language="" if wanted.language == "none" else wanted.language)
-    if wanted.source:
-        found = found.filter(source=wanted.source)
-    if wanted.outcome:
-        found = found.filter(outcome="" if wanted.outcome == "unknown" else wanted.outcome)
-    return found
+    found = found.filter(**_kinds(wanted))
+    return found if wanted.version is None else found.filter(version=wanted.version)
+
+
+def _kinds(wanted: NudgeFilter) -> dict[str, str]:
+    """What recorded nudges and their counts by day are filtered by alike."""
+    asked = {
+        "code": wanted.rule,
+        "model": wanted.model,
+        "language": wanted.language,
+        "source": wanted.source,
+        "outcome": wanted.outcome,
+    }
+    nothing = {"model": "none", "language": "none", "outcome": "unknown"}
+    return {name: "" if value == nothing.get(name) else value for name, value in asked.items() if value}
 
 
 def codes() -> list[str]:
@@ -273,14 +264,3 @@ def filter_query(wanted: NudgeFilter) -> str:
         if value:
             query[key] = value
     return query.urlencode()
-
-
-def _day(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def _midnight(day: date) -> datetime:
-    return datetime.combine(day, time(), UTC)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from django.http import Http404, HttpResponse, HttpResponseBase, QueryDict, StreamingHttpResponse
+from django.http import Http404, HttpResponse, HttpResponseBase, QueryDict
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_safe
 
+from eleanor_site import downloads
 from eleanor_site.access import viewer
-from eleanor_site.exports import csv_lines, json_lines
 from eleanor_site.web import Request, page, wants_part
 from rules.models import Replay
 from rules.queries import nudge_statistics as statistics
@@ -22,7 +21,6 @@ from rules.services.aftermaths import prepare_aftermath
 
 # Whose nudges: recorded ones (the default), those that rules would fire in a replay, or both at each point.
 SETS = ("recorded", "replay", "both")
-EXPORTS = {"csv": "text/csv; charset=utf-8", "jsonl": "application/x-ndjson"}
 
 
 @viewer
@@ -146,18 +144,8 @@ def nudge_statistics(request: Request) -> HttpResponse:
 @require_safe
 def nudge_export(request: Request) -> HttpResponseBase:
     """The recorded nudges that the filters leave, as CSV or JSON Lines, streamed, with a trailer."""
-    form = request.GET.get("format", "csv")
-    if form not in EXPORTS:
-        raise Http404
     rows = queries.export_rows(filter_of(request.GET))
-    lines: Iterator[bytes]
-    if form == "csv":
-        lines = csv_lines(queries.EXPORT_COLUMNS, ([row[name] for name in queries.EXPORT_COLUMNS] for row in rows))
-    else:
-        lines = json_lines(rows)
-    answer = StreamingHttpResponse(lines, content_type=EXPORTS[form])
-    answer["Content-Disposition"] = f'attachment; filename="{request.tenant.slug}-nudges.{form}"'
-    return answer
+    return downloads.table(request, "nudges", queries.EXPORT_COLUMNS, rows)
 
 
 def _replay(request: Request) -> Replay | None:

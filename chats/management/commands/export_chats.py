@@ -16,7 +16,7 @@ from chats.queries.chats import chats, filter_of
 from chats.queries.corpora import members
 from chats.services.exporting import export_chats, export_versions
 from eleanor_site.exports import check
-from eleanor_site.tenants.models import Tenant
+from eleanor_site.tenants.commands import named_tenant
 
 
 class Command(BaseCommand):
@@ -38,9 +38,7 @@ class Command(BaseCommand):
         if options["verify"]:
             self._verify(options["verify"])
             return
-        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
-        if tenant is None:
-            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        tenant = named_tenant(options["tenant"])
         with scope(tenant=tenant):
             if options["corpus"]:
                 corpus = Corpus.objects.filter(name=options["corpus"]).first()

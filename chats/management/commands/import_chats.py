@@ -17,6 +17,7 @@ from chats.models import ImportJob
 from chats.problem_sentences import sections_of
 from chats.services.importing import start_import
 from eleanor_site.jobs import Status
+from eleanor_site.tenants.commands import named_tenant
 from eleanor_site.tenants.models import Tenant
 
 
@@ -31,9 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--queue", action="store_true", help="leave the work to the workers")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
-        if tenant is None:
-            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        tenant = named_tenant(options["tenant"])
         failed = [path for path in options["files"] if not self._import(tenant, path, options)]
         if failed:
             raise CommandError("Nothing was taken from: " + ", ".join(str(path) for path in failed))

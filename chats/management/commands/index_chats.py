@@ -5,11 +5,11 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import BaseCommand
 from django_scopes import scope
 
 from chats.services.searches import index_missing
-from eleanor_site.tenants.models import Tenant
+from eleanor_site.tenants.commands import named_tenants
 
 
 class Command(BaseCommand):
@@ -19,12 +19,7 @@ class Command(BaseCommand):
         parser.add_argument("--tenant", help="slug of one tenant; all of them when left out")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tenants = Tenant.objects.order_by("slug")
-        if options["tenant"]:
-            tenants = tenants.filter(slug=options["tenant"])
-            if not tenants:
-                raise CommandError(f"There is no tenant {options['tenant']!r}.")
-        for tenant in tenants:
+        for tenant in named_tenants(options["tenant"]):
             with scope(tenant=tenant):
                 done = index_missing(tenant)
             self.stdout.write(f"{tenant.slug}: {done} chats indexed")

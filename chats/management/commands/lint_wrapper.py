@@ -11,7 +11,7 @@ from django_scopes import scope
 
 from chats.queries.wrapper_lint import Lint, lint_of
 from chats.queries.wrappers import WrapperRow, recipe_of, wrapper_row, wrapper_rows
-from eleanor_site.tenants.models import Tenant
+from eleanor_site.tenants.commands import named_tenant
 
 
 class Command(BaseCommand):
@@ -24,9 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--strict", action="store_true", help="count warnings as errors")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
-        if tenant is None:
-            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        tenant = named_tenant(options["tenant"])
         failing = {"error", "warning"} if options["strict"] else {"error"}
         failed = []
         with scope(tenant=tenant):

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django_scopes import scope
 
+from eleanor_site.tenants.commands import named_tenant
 from eleanor_site.tenants.models import Tenant
 from rules.diagnostic_sentences import sentence
 from rules.domain.language import check
@@ -26,9 +27,7 @@ class Command(BaseCommand):
         parser.add_argument("--strict", action="store_true", help="warnings count as errors")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
-        if tenant is None:
-            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        tenant = named_tenant(options["tenant"])
         with scope(tenant=tenant):
             rows = [row for row in rule_rows() if row.version or options["drafts"]]
             bad = [row for row in rows if not self._check(tenant, row, options)]

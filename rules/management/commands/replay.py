@@ -12,6 +12,7 @@ from django_scopes import scope
 from pydantic import ValidationError
 
 from eleanor_site.problems import Refused
+from eleanor_site.tenants.commands import named_tenant
 from eleanor_site.tenants.models import Tenant
 from rules.chunks.replays import run_here
 from rules.domain.manifest import ENGINE_VERSION, Manifest
@@ -31,9 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--verify", type=int, metavar="N", help="check the stored result of replay N instead")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tenant = Tenant.objects.filter(slug=options["tenant"]).first()
-        if tenant is None:
-            raise CommandError(f"There is no tenant {options['tenant']!r}.")
+        tenant = named_tenant(options["tenant"])
         with scope(tenant=tenant):
             if options["verify"] is not None:
                 self._verify(options["verify"])

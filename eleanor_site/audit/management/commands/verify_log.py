@@ -10,7 +10,7 @@ from django_scopes import scope
 
 from eleanor_site.audit.models import Entry
 from eleanor_site.audit.queries import faults
-from eleanor_site.tenants.models import Tenant
+from eleanor_site.tenants.commands import named_tenants
 
 
 class Command(BaseCommand):
@@ -20,13 +20,8 @@ class Command(BaseCommand):
         parser.add_argument("--tenant", help="slug of one tenant; all of them when left out")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        tenants = Tenant.objects.order_by("slug")
-        if options["tenant"]:
-            tenants = tenants.filter(slug=options["tenant"])
-            if not tenants:
-                raise CommandError(f"There is no tenant {options['tenant']!r}.")
         broken = 0
-        for tenant in tenants:
+        for tenant in named_tenants(options["tenant"]):
             with scope(tenant=tenant):
                 found, total = faults(), Entry.objects.count()
             broken += len(found)
