@@ -23,6 +23,7 @@ from chats.domain import ChatRecord
 from chats.domain.formats import ImportOptions, ImportReport, Source, open_source
 from chats.domain.formats.foreign_nudges import DEFAULT_CODES
 from chats.domain.formats.problems import Noted
+from chats.domain.titles import Preambles
 from chats.models import ImportedChat, ImportJob
 from chats.storing import Outcome, Stored, expected_outcome, store_records
 from eleanor_site import jobs
@@ -72,13 +73,14 @@ def _read(job: ImportJob, attempt: int) -> Source | None:
     """Store all that the file holds; None when another worker has taken the job over meanwhile."""
     with job.file.open("rb") as stream:
         source = open_source(stream, format=job.chosen_format or None, options=_options(job))
+        preambles = Preambles()
         counts = Counter[str]() if job.check_only else _counted(job)
         for batch in _batches(source):
             if job.check_only:
                 counts.update(expected_outcome(record) for record in batch)
             else:
                 with transaction.atomic():
-                    added = _store(job, batch)
+                    added = _store(job, batch, preambles.titles(batch))
                 counts.update(added)
             if not jobs.beat(ImportJob.objects, job.pk, attempt):
                 return None
@@ -111,9 +113,9 @@ def _batches(source: Source) -> Iterator[list[ChatRecord]]:
     yield batch
 
 
-def _store(job: ImportJob, batch: list[ChatRecord]) -> list[str]:
+def _store(job: ImportJob, batch: list[ChatRecord], titles: list[str]) -> list[str]:
     """Store one batch inside the caller's transaction; the outcomes of chats that the job hadn't met before."""
-    stored = store_records(job.tenant, batch)
+    stored = store_records(job.tenant, batch, titles)
     fresh = [(one.version, record) for one, record in zip(stored, batch, strict=True) if one.is_new]
     added = _note_outcomes(job, stored)
     if fresh:

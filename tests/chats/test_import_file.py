@@ -217,3 +217,19 @@ def test_progress_ends_polling_when_it_is_done(viewer: Client, acme: Tenant) -> 
     assert (whole.status_code, part.status_code) == (200, 286)
     assert b"<html" in whole.content
     assert b"<html" not in part.content
+
+
+def test_chats_that_begin_alike_have_titles_that_tell_them_apart(in_acme: Tenant) -> None:
+    said = "Solve this on your own.\nWork step by step.\n{}\nSubmit at the end."
+    chats = [
+        exchange_chat({"role": "user", "content": said.format(task)}, external_id=task) for task in ("Mend a", "Mend b")
+    ]
+    import_text(in_acme, "\n".join(json.dumps(chat) for chat in chats))
+    assert set(Chat.objects.values_list("title", flat=True)) == {"Mend a", "Mend b"}
+    # It goes on by itself: the title stays, as long as the text still says it.
+    chats[0]["chat"]["messages"].append({"role": "assistant", "content": "Done."})
+    import_text(in_acme, json.dumps(chats[0]))
+    assert Chat.objects.get(external_id="Mend a").title == "Mend a"
+    chats[0]["chat"]["messages"][0]["content"] = "Something else"
+    import_text(in_acme, json.dumps(chats[0]))
+    assert Chat.objects.get(external_id="Mend a").title == "Something else"
