@@ -9,7 +9,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
 from chats.domain.chat_templates.lint import Finding
-from chats.domain.lint import SettingsFinding
+from chats.domain.settings_lint import SettingsFinding
 
 Sentences = Mapping[str, str | Promise]
 

@@ -19,9 +19,9 @@ from chats.domain import ChatRecord
 from chats.domain.chat_templates import Rendered, RenderRequest, TemplateFailure, as_served
 from chats.domain.chat_templates.prefix_stability import Comparison, Step, difference, stability
 from chats.domain.history import TemplateInput, template_input
-from chats.domain.lint import texts_of
 from chats.domain.recipes import Recipe, RecipeError, RecipeProblem
 from chats.domain.sample_chat import sample_record
+from chats.domain.settings_lint import texts_of
 from chats.domain.shown_prompt import Run, ShownPrompt, shown_pieces, shown_template, visible_runs, with_differences
 from chats.domain.spans import render_record
 from chats.domain.text_differences import differing_ranges, merged

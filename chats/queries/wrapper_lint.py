@@ -14,8 +14,8 @@ from chats.domain import ChatRecord
 from chats.domain.chat_templates import TemplateFailure
 from chats.domain.chat_templates.lint import Finding, Sample, typed_tokens
 from chats.domain.history import template_input
-from chats.domain.lint import SettingsFinding, lint_settings
 from chats.domain.recipes import Recipe, RecipeError
+from chats.domain.settings_lint import SettingsFinding, lint_settings
 from chats.lint_sentences import SAMPLES, settings_sentence, template_sentence
 from chats.models.wrappers import CONTENT_FIELDS
 from chats.queries.wrappers import WrapperRow, corpus_facts, recipe_of

@@ -10,8 +10,8 @@ from typing import Any
 
 from django.db.models import F
 
-from chats.domain.lint import CorpusFacts, TokenSeen, special_tokens_of
 from chats.domain.recipes import Recipe, RecipeError, recipe_from_texts
+from chats.domain.settings_lint import CorpusFacts, TokenSeen, special_tokens_of
 from chats.domain.shown_prompt import TOKEN
 from chats.domain.wrappers import WRAPPERS, RegisteredWrapper
 from chats.models import Chat, ChatVersion, Wrapper, WrapperDraft, WrapperVersion

@@ -1,0 +1,1 @@
+"""Pages: each view reads input, asks one query or calls one service, and answers."""

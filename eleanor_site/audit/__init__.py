@@ -1,0 +1,1 @@
+"""The change log: who changed what, append only and chained."""

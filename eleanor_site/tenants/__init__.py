@@ -1,0 +1,1 @@
+"""People, tenants, roles and keys."""

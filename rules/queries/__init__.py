@@ -1,0 +1,1 @@
+"""Reading for pages, the API and commands. Nothing here writes."""

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from chats.domain.lint import CorpusFacts, TokenSeen, lint_settings
 from chats.domain.recipes import Recipe
+from chats.domain.settings_lint import CorpusFacts, TokenSeen, lint_settings
 from chats.domain.wrappers import WRAPPERS
 
 BASE = "ChatMLChatWrapper"
