@@ -8,7 +8,8 @@ from typing import Any
 from chats.domain.history_items import history_from_json, history_to_json, response_to_json
 from chats.domain.js_json import ABSENT
 from chats.domain.llama_text import LlamaText, SpecialToken, SpecialTokensText
-from chats.domain.output_parsing.generation import Generated, GeneratedCall, Generation, GenerationOptions
+from chats.domain.output_parsing.generated import Generated, GeneratedCall, GenerationOptions
+from chats.domain.output_parsing.generation import Generation
 from chats.domain.output_parsing.segments import StreamEvent
 from chats.domain.output_parsing.vocabulary import Token, Vocabulary
 from chats.domain.wrappers import ChatWrapper

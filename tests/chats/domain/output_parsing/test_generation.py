@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from chats.domain.history_items import ModelItem, Segment, UserItem, history_from_json, response_to_json
 from chats.domain.js_json import ABSENT
 from chats.domain.llama_text import LlamaText, SpecialToken, SpecialTokensText
-from chats.domain.output_parsing.generation import Generation, GenerationError, GenerationOptions
+from chats.domain.output_parsing.generated import GenerationError, GenerationOptions
+from chats.domain.output_parsing.generation import Generation
 from chats.domain.output_parsing.segments import StreamEvent
 from chats.domain.output_parsing.vocabulary import Vocabulary
 from chats.domain.wrappers import build_wrapper
