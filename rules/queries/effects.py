@@ -179,6 +179,20 @@ class Day:
     before: int
 
 
+@dataclass(frozen=True)
+class Daily:
+    """The days asked for, none when no chat began on one of them, and the rule's firings that they lack.
+
+    `undated` ones lie in chats whose time isn't known, `outside` ones in chats that began before or after these days.
+    Not `exact`: text terms are being searched for, and the same call again knows more.
+    """
+
+    days: list[Day] = field(default_factory=list)
+    undated: int = 0
+    outside: int = 0
+    exact: bool = True
+
+
 # --- entry points
 
 
@@ -282,8 +296,8 @@ def live_counts(tenant: Tenant, *, scope: Scope = ALL) -> dict[str, dict[str, in
 
 def daily(
     tenant: Tenant, rules: Sequence[RuleSpec], code: str, *, until: date, days: int = 28, scope: Scope = ALL
-) -> list[Day]:
-    """Firings by the day on which the chat began; empty when no chat of these days has a time."""
+) -> Daily:
+    """Firings by the day on which the chat began."""
     from rules.queries import point_sets
 
     return point_sets.daily(tenant, rules, code, until, days, scope)

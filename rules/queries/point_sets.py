@@ -49,6 +49,7 @@ from rules.queries.effects import (
     SETS,
     ClauseMisses,
     CorpusFacts,
+    Daily,
     Day,
     EffectAnswer,
     Excerpt,
@@ -518,29 +519,30 @@ def _settled_counts(live: LiveEffects, segment: int) -> dict[str, Any]:
     return counts_of(view, live.rules, outcome, matches)
 
 
-def daily(tenant: Tenant, specs: Sequence[RuleSpec], code: str, until: date, days: int, scope: Scope) -> list[Day]:
+def daily(tenant: Tenant, specs: Sequence[RuleSpec], code: str, until: date, days: int, scope: Scope) -> Daily:
     question, _state = _question(tenant, specs, code, scope)
     if question is None:
-        return []
+        return Daily()
     first = until - timedelta(days=days - 1)
     after, before = np.zeros(days, dtype=np.int64), np.zeros(days, dtype=np.int64)
-    dated = 0
+    dated = undated = total = 0
     for number, part in enumerate(question.effect.segments):
         view = question.engine.live.views[number]
-        of_chats = _days_of(tenant, question.engine.view.parts[number], view) - first.toordinal()
+        began = _days_of(tenant, question.engine.view.parts[number], view)
+        of_chats = began - first.toordinal()
         of_chats = np.where((of_chats >= 0) & (of_chats < days), of_chats, _UNDATED)
         dated += int(np.count_nonzero(of_chats != _UNDATED))
         chats = view.columns.field("chat")
-        fired = (
-            (after, np.flatnonzero(part.outcome == question.at)),
-            (before, np.flatnonzero(question.engine.live.outcomes[number] == question.before)),
-        )
-        for sums, places in fired:
+        fired = np.flatnonzero(part.outcome == question.at)
+        total += len(fired)
+        undated += int(np.count_nonzero(began[chats[fired]] == 0))
+        fired_before = np.flatnonzero(question.engine.live.outcomes[number] == question.before)
+        for sums, places in ((after, fired), (before, fired_before)):
             found = of_chats[chats[places]]
             sums += np.bincount(found[found != _UNDATED], minlength=days)
-    if not dated:
-        return []
-    return [Day(first + timedelta(days=n), int(after[n]), int(before[n])) for n in range(days)]
+    outside = total - undated - int(after.sum())
+    shown = [Day(first + timedelta(days=n), int(after[n]), int(before[n])) for n in range(days)] if dated else []
+    return Daily(shown, undated, outside, question.effect.exact)
 
 
 def _days_of(tenant: Tenant, part: Part, view: Points) -> Any:

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.http import HttpResponse
+from django.utils.translation import get_language
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_http_methods
 
@@ -63,6 +64,7 @@ def _page(request: Request, rows: list[RuleRow], ids: list[int], status: int = 2
         "answer": answer,
         "live": live_number(),
         "note": request.POST.get("note", ""),
+        "language": get_language(),
     }
     return page(request, "rules/order.html", context, part="rows", status=status)
 

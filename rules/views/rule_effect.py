@@ -127,7 +127,7 @@ def _contents(request: Request, asked: Asked, specs: list[RuleSpec], part: str) 
     if part == "preview":
         return _preview(request, asked, specs, _story(request, asked, specs))
     if part == "chart":
-        return {"chart": _chart(request, asked, specs)}
+        return _strip(request, asked, specs)
     if part == "why":
         return _why(request, asked, specs)
     answer = effects.effect(request.tenant, specs, asked.code, scope=asked.scope)
@@ -140,7 +140,7 @@ def _contents(request: Request, asked: Asked, specs: list[RuleSpec], part: str) 
     if asked.point is not None and part in ("", "set"):
         context |= _why(request, asked, specs)
     if part == "":
-        context |= {"chart": _chart(request, asked, specs), "scopes": scope_choices()}
+        context |= _strip(request, asked, specs) | {"scopes": scope_choices()}
         if asked.point is not None:
             context |= _preview(request, asked, specs, context.get("story"))
     return context
@@ -353,10 +353,15 @@ def _end_of(whole: Preview) -> Preview:
     return replace(whole, runs=kept[::-1], cut=whole.cut + sum(len(run.text) for run in whole.runs) - shown)
 
 
-def _chart(request: Request, asked: Asked, specs: list[RuleSpec]) -> dict[str, Any] | None:
-    """28 days of firings with the live version as outline and the releases as markers; None without times."""
+def _strip(request: Request, asked: Asked, specs: list[RuleSpec]) -> dict[str, Any]:
+    """28 days of firings as a chart, None without any in these days, and how many others there are."""
     until = timezone.now().date()
-    days = effects.daily(request.tenant, specs, asked.code, until=until, scope=asked.scope)
+    found = effects.daily(request.tenant, specs, asked.code, until=until, scope=asked.scope)
+    return {"chart": _chart(request, asked, found.days), "daily": found}
+
+
+def _chart(request: Request, asked: Asked, days: list[effects.Day]) -> dict[str, Any] | None:
+    """Firings a day with the live version as outline and the releases as markers."""
     if not any(day.fires or day.before for day in days):
         return None
     top = max(max(day.fires, day.before) for day in days)

@@ -37,17 +37,19 @@ def version_list(request: Request, code: str) -> HttpResponse:
 @viewer
 @require_safe
 def version_page(request: Request, code: str, number: int) -> HttpResponse:
-    """One version, and how it differs from what is live."""
+    """One version, and how it differs from what is live, in words and in what it does."""
     rule = _rule(code)
     version = _version(rule, number)
     live = publishing.live_entry(rule)
+    is_other = live is not None and live.version.pk != version.pk
     context = {
         "rule": rule,
         "version": version,
         "digest": _digest(request, version, code),
         "entry": live,
         "live": live_number(),
-        "differences": differences(version, live.version) if live and live.version.pk != version.pk else [],
+        "differences": differences(version, live.version) if live and is_other else [],
+        "answer": _effect(request, rule, version) if is_other else None,
     }
     return page(request, "rules/version.html", context)
 

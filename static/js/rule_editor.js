@@ -33,16 +33,39 @@
     if (!form.dataset.keep) return;
     sessionStorage.removeItem(`kept:${location.pathname}#${form.dataset.keep}`);
   };
+  /* Saves go one after the other, each with the revision that the one before it came to: a page never meets a conflict
+     with itself. What waited and has nothing new to say is left out. */
   let typed = 0;
   let sent = 0;
+  let saved = 0;
+  let leavingTo = "";
   form.addEventListener("input", () => { typed += 1; });
+  document.addEventListener("htmx:beforeRequest", (event) => {
+    if (event.detail.elt.id === "autosave" && saved === typed) event.preventDefault();
+  });
   document.addEventListener("htmx:beforeSend", (event) => {
     if (event.detail.target?.id === "saved") sent = typed;
   });
   document.body.addEventListener("draft-saved", () => {
-    if (sent === typed) forget();
+    saved = sent;
+    if (saved === typed) {
+      forget();
+      if (leavingTo) location.assign(leavingTo);
+    }
     age();
     readIntoBuilder();
+  });
+
+  /* The pages behind the bar's links show the draft as it is on the server: what was just typed goes there first. */
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest(".sticky-bar a[href]");
+    if (!link || saved === typed || !one("#autosave") || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    event.preventDefault();
+    leavingTo = link.href;
+    htmx.trigger("#autosave", "leaving");
+  });
+  document.addEventListener("htmx:afterRequest", (event) => {
+    if (event.detail.target?.id === "saved" && !event.detail.successful) leavingTo = "";
   });
 
   /* The builder writes the expression, and follows it while nobody is in the builder. */

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Request, expect
+from playwright.sync_api import Browser, BrowserContext, Page, Request, Route, expect
 
 from tests.chromium import ConsoleGuard
 from tests.running_site import ROOT, RunningSite
@@ -253,6 +253,54 @@ def test_two_browsers_on_one_rule_lose_nothing(
     for context in contexts:
         context.close()
     assert console.unexpected() == []
+
+
+def test_a_slow_save_is_no_conflict_with_oneself(page: Page, running_site: RunningSite, console: ConsoleGuard) -> None:
+    """What is saved while another save is on its way waits for it, and goes on from what that one came to."""
+    # The page is left while numbers and samples are on their way.
+    console.allow("htmx:(sendAbort|afterRequest)")
+    sign_in(page, running_site, "author")
+    page.goto(f"{running_site.url}/t/demo/rules/new")
+    page.locator("#id_code").fill("SLOW-01")
+    page.locator("#id_expression").fill("ctx.mutated")
+    page.locator("#id_prompt_en").fill("Go on.")
+    page.keyboard.press("Control+s")
+    page.wait_for_url("**/rules/SLOW-01/edit*")
+
+    held: list[Route] = []
+    sent: list[str] = []
+
+    def hold_the_first(route: Route) -> None:
+        if route.request.method == "POST":
+            sent.append(route.request.post_data or "")
+            if not held:
+                held.append(route)
+                return
+        route.continue_()
+
+    page.route("**/rules/SLOW-01/edit", hold_the_first)
+    with page.expect_request(lambda request: request.method == "POST" and request.url.endswith("/SLOW-01/edit")):
+        page.locator("#id_title_en").fill("One")
+    page.locator("#id_title_en").fill("One two")
+    page.keyboard.press("Control+s")
+    page.locator("#id_title_fr").fill("Un deux")
+    page.keyboard.press("Control+s")
+    assert len(sent) == 1
+    held[0].continue_()
+    expect(page.locator("#saved")).to_contain_text("Draft 3")
+    expect(page.get_by_role("button", name="Compare and choose")).to_have_count(0)
+    assert len({body.split("revision=")[1].split("&")[0] for body in sent[:2]}) == 2
+    page.unroute("**/rules/SLOW-01/edit")
+    page.reload()
+    expect(page.locator("#id_title_en")).to_have_value("One two")
+    expect(page.locator("#id_title_fr")).to_have_value("Un deux")
+
+    # What was typed a moment ago is saved before the page that shows the draft is opened.
+    page.locator("#id_prompt_en").fill("Go on, please.")
+    page.locator("#to-publish").click()
+    page.wait_for_url("**/SLOW-01/publish")
+    page.goto(f"{running_site.url}/t/demo/rules/SLOW-01/edit")
+    expect(page.locator("#id_prompt_en")).to_have_value("Go on, please.")
 
 
 def test_the_address_shows_a_colleague_the_same_rows(chromium: Browser, page: Page, running_site: RunningSite) -> None:

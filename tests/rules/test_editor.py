@@ -312,3 +312,12 @@ def test_a_rule_begins_with_the_chats_of_a_search(author: Client, acme: Tenant, 
         "/t/acme/rules/check/effect", {"expression": ALWAYS, "corpus": f"search:{search.pk}"}, headers=HTMX
     )
     assert headline(answer.content.decode()) == ["1", "1", "0", "0"]
+
+
+def test_firings_without_a_date_are_told(author: Client, acme: Tenant, chats: list[Chat]) -> None:
+    """The chats of these tests don't say when they began: there is no chart, and the page doesn't keep silent."""
+    make_rule(acme)
+    text = author.get(f"{WHERE}/effect").content.decode()
+    assert "3 firings without a date" in text
+    assert "<figure" not in text
+    assert "3 firings without a date" in author.get(f"{WHERE}/effect?part=chart", headers=HTMX).content.decode()

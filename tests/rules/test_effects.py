@@ -274,10 +274,14 @@ def test_firings_by_the_day_on_which_the_chat_began(in_acme: Tenant) -> None:
             {"role": "assistant", "content": "Well."},
         ]
         make_chat(in_acme, *messages, external_id=name)
+    make_chat(
+        in_acme, {"role": "user", "content": "Go"}, {"role": "assistant", "content": "Well."}, external_id="when?"
+    )
     rules = [spec("D", 'ctx.final_text == "Well."')]
-    days = effects.daily(in_acme, rules, "D", until=date(2026, 3, 4), days=4)
-    assert [(d.date.day, d.fires, d.before) for d in days] == [(1, 1, 0), (2, 0, 0), (3, 2, 0), (4, 0, 0)]
-    assert effects.daily(in_acme, rules, "D", until=date(2020, 1, 1), days=4) == []
+    found = effects.daily(in_acme, rules, "D", until=date(2026, 3, 4), days=4)
+    assert [(d.date.day, d.fires, d.before) for d in found.days] == [(1, 1, 0), (2, 0, 0), (3, 2, 0), (4, 0, 0)]
+    assert (found.undated, found.outside) == (1, 1)
+    assert effects.daily(in_acme, rules, "D", until=date(2020, 1, 1), days=4) == effects.Daily([], 1, 4)
 
 
 def test_warnings_and_observed_values_come_from_the_points(in_acme: Tenant) -> None:
