@@ -1,7 +1,9 @@
 """Shared by `python -m tests.golden`, `tests.bench`: the first word names the module that runs."""
 
 import importlib
+import io
 import pkgutil
+import sys
 
 
 def dispatch(package: str, argv: list[str]) -> int:
@@ -11,6 +13,8 @@ def dispatch(package: str, argv: list[str]) -> int:
     if not argv or argv[0] not in names:
         print(f"usage: python -m {package} NAME …   NAME is one of: {', '.join(names)}")
         return 2
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # half of an emoji in a case must not end the report
     module = importlib.import_module(f"{package}.{argv[0]}")
     status: int = module.run(argv[1:])
     return status

@@ -46,13 +46,21 @@ def _tallies(path: Path, relative: str, checker: Checker | None, folder: GoldenF
     if checker is None:
         return [Tally(relative, False, failures=[(relative, "no checker knows this file")])]
     counted, apart = Tally(relative, False), Tally(relative, True)
-    for name, wrong in checker.check(path, folder):
+    for name, wrong in _cases(path, checker, folder):
         tally = apart if checker.is_apart(name) else counted
         if wrong is None:
             tally.passed += 1
         else:
             tally.failures.append((name, wrong))
     return [tally for tally in (counted, apart) if tally.total]
+
+
+def _cases(path: Path, checker: Checker, folder: GoldenFolder) -> Iterator[tuple[str, str | None]]:
+    """What a checker says of each case; a case it stumbles over fails and ends this file, not the other ones."""
+    try:
+        yield from checker.check(path, folder)
+    except Exception as error:
+        yield "the next case and those behind it", f"{type(error).__name__}: {error}"
 
 
 def run(argv: list[str]) -> int:
