@@ -13,7 +13,8 @@ from chats.domain.formats.exchanges import Exchanges, run_of_exchanges
 from chats.domain.formats.marks import is_anthropic_request
 from chats.domain.formats.parts import Content, read_part
 from chats.domain.formats.problems import Problem, ReadingProblem
-from chats.domain.formats.reading_rows import Item, read_rows, share
+from chats.domain.formats.reading_rows import Item, read_rows, read_whole, share
+from chats.domain.formats.streams import is_stream_of, message_of, unwrapped, whole_response
 from chats.domain.formats.values import label, mapping, mappings, sequence, shown, text, whole
 
 FORMAT: Final = "anthropic-messages"
@@ -24,6 +25,8 @@ _SETTINGS: Final = ("model", "max_tokens", "temperature", "top_p", "top_k")
 
 
 def recognise(head: Head) -> float:
+    if head.shape != "object" and is_stream_of(head.rows, "message_start"):
+        return 1.0
     if head.rows and all(_is_message(r) for r in head.rows):
         return 1.0 if any(has_blocks(r) for r in head.rows) else 0.0
     return share(head, _fits)
@@ -53,12 +56,19 @@ def _fits_pair(request: dict[str, Any], response: Any) -> bool:
     messages = request.get("messages")
     if not isinstance(messages, list) or not messages or not all(_is_message(m) for m in messages):
         return False
-    if mapping(response).get("type") == "message" or any(has_blocks(m) for m in messages):
+    if (
+        mapping(unwrapped(response)).get("type") == "message"
+        or is_stream_of(response, "message_start")
+        or any(has_blocks(m) for m in messages)
+    ):
         return True
     return is_anthropic_request(request)
 
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:
+    if text(mapping(next(iter(document.head.rows), None)).get("type")) == "message_start":
+        yield from read_whole(document, reading, lambda events: completed({}, events, reading))
+        return
     if document.head.rows and all(_is_message(r) for r in document.head.rows):
         yield from _read_messages_file(document, reading)
         return
@@ -71,7 +81,8 @@ def _read_messages_file(document: Document, reading: Reading) -> Iterator[Item]:
     draft = ChatDraft(reading, FORMAT)
 
     def add(row: Any) -> Iterator[Item]:
-        add_message(draft, mapping(row))
+        for message in reading.objects([row]):
+            add_message(draft, message)
         return iter(())
 
     for item in read_rows(document.rows(), reading, add):
@@ -101,7 +112,7 @@ def completed(request: dict[str, Any], response: Any, reading: Reading) -> Itera
     """A request's messages with the answer appended."""
     draft = ChatDraft(reading, FORMAT)
     fill_request(draft, request)
-    answer = mapping(response)
+    answer = mapping(whole_response(response, reading.cleaner, message_of))
     if answer.get("type") == "message" or "content" in answer:
         add_response(draft, answer)
     elif response is not None:

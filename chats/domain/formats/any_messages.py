@@ -7,6 +7,8 @@ import re
 from typing import Any, Final
 
 from chats.domain.formats import anthropic_messages, gemini_contents, langchain, openai_chat
+from chats.domain.formats.cleaning import Cleaner
+from chats.domain.formats.core_messages import add_core_message, holds_core_parts
 from chats.domain.formats.drafts import Call, ChatDraft, offered_tools
 from chats.domain.formats.otel_messages import add_parts_message, is_parts_message
 from chats.domain.formats.values import label, mapping, mappings, sequence, shown, text
@@ -16,6 +18,7 @@ _REPR: Final = re.compile(
 )
 _REPR_ID: Final = re.compile(r" tool_call_id='(?P<id>[^']*)'")
 _REPR_CALLS: Final = re.compile(r" tool_calls=(?P<calls>\[.*?\]) (?:audio|images|name|\w+)=", re.DOTALL)
+_LONGEST_LIST: Final = 1 << 17
 _LIST_KEYS: Final = ("messages", "contents", "input", "prompt", "history", "chat_history")
 
 
@@ -110,8 +113,8 @@ class AnyMessages:
             self._contents.add(known)
         elif anthropic_messages.has_blocks(known):
             anthropic_messages.add_message(self.draft, known)
-        elif _is_core(known):
-            _add_core(self.draft, known)
+        elif holds_core_parts(known):
+            add_core_message(self.draft, known)
         elif langchain.is_message(known):
             langchain.add_message(self.draft, known)
         elif _is_tool_definition(known):
@@ -142,11 +145,11 @@ class AnyMessages:
             self.draft.add("user", message)
             return
         content = found.group("content")
-        known: dict[str, Any] = {"role": found.group("role"), "content": _literal(content)}
+        known: dict[str, Any] = {"role": found.group("role"), "content": _literal(content, self.draft.reading.cleaner)}
         if (call_id := _REPR_ID.search(message)) is not None:
             known["tool_call_id"] = call_id.group("id")
         if (calls := _REPR_CALLS.search(message)) is not None:
-            known["tool_calls"] = _literal(calls.group("calls"))
+            known["tool_calls"] = _literal(calls.group("calls"), self.draft.reading.cleaner)
         openai_chat.add_message(self.draft, known)
 
     def add_output(self, value: Any, **given: Any) -> bool:
@@ -228,11 +231,15 @@ def _times(given: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in given.items() if k in ("created_at", "model", "usage")}
 
 
-def _literal(value: str) -> Any:
+def _literal(value: str, cleaner: Cleaner) -> Any:
+    """The value of a Python literal, or its text: parsing a long list takes hundreds of times its size."""
+    if value.startswith("[") and len(value) > _LONGEST_LIST:
+        return value
     try:
-        return ast.literal_eval(value)
+        found = ast.literal_eval(value)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return value
+    return cleaner.clean(found)
 
 
 def _is_tool_definition(known: dict[str, Any]) -> bool:
@@ -246,36 +253,6 @@ def _of_json(known: dict[str, Any]) -> dict[str, Any]:
     if isinstance(inner.get("message"), dict):
         return {**known, **inner["message"]}
     return {**known, "content": content if content is not None else shown(known["json"])}
-
-
-def _is_core(known: dict[str, Any]) -> bool:
-    """A message of the Vercel SDK's core: parts `tool-call` and `tool-result`."""
-    return any(mapping(p).get("type") in ("tool-call", "tool-result") for p in sequence(known.get("content")))
-
-
-def _add_core(draft: ChatDraft, known: dict[str, Any]) -> None:
-    calls: list[Call] = []
-    rest: list[Any] = []
-    for part in mappings(known["content"]):
-        if part.get("type") == "tool-call":
-            name = label(part.get("toolName")) or "unknown"
-            calls.append(Call(label(part.get("toolCallId")), name, part.get("input", part.get("args"))))
-        elif part.get("type") == "tool-result":
-            output = part.get("output", part.get("result"))
-            kind = text(mapping(output).get("type")) or ""
-            value = mapping(output).get("value", output)
-            failed = part.get("isError") is True or kind.startswith("error")
-            draft.add(
-                "tool",
-                shown(value),
-                name=label(part.get("toolName")),
-                tool_call_id=label(part.get("toolCallId")),
-                status="error" if failed else "ok",
-            )
-        else:
-            rest.append(part)
-    if rest or calls:
-        draft.add_parts(label(known.get("role")) or "assistant", rest, calls=calls)
 
 
 def _plain(known: dict[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
-from chats.domain.formats.parts import plain_text
+from chats.domain.formats.parts import read_content
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
 from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, shown, text
@@ -54,7 +55,7 @@ class _Session:
             self._draft = _started(row, self._reading)
             self._place = self._reading.place
         if self._draft is not None:
-            for step in mappings(steps):
+            for step in self._reading.objects(steps):
                 if not (goes_on and step.get("is_copied_context") is True):
                     _add(self._draft, step)
 
@@ -85,9 +86,10 @@ def _add(draft: ChatDraft, step: dict[str, Any]) -> None:
     created = moment(step.get("timestamp"))
     step_id = step.get("step_id")
     ref = f"step {step_id}" if isinstance(step_id, int) else label(step_id)
-    content = plain_text(step.get("message"))
+    content = read_content(step.get("message"))
     if role != "assistant":
         draft.add(role, content, created_at=created, ref=ref)
+        _add_results(draft, mappings(at(step, "observation", "results")), [], created, ref)
         return
     calls = [
         Call(label(c.get("tool_call_id")), label(c.get("function_name")) or "unknown", c.get("arguments"))
@@ -107,7 +109,12 @@ def _add(draft: ChatDraft, step: dict[str, Any]) -> None:
         created_at=created,
         ref=ref,
     )
-    waiting = [c.id for c in draft.details[index].tool_calls]
+    _add_results(draft, results, [c.id for c in draft.details[index].tool_calls], created, ref)
+
+
+def _add_results(
+    draft: ChatDraft, results: list[dict[str, Any]], waiting: list[str], created: datetime | None, ref: str | None
+) -> None:
     for result in results:
         call_id = label(result.get("source_call_id"))
         if call_id is None:
@@ -115,7 +122,6 @@ def _add(draft: ChatDraft, step: dict[str, Any]) -> None:
         if call_id in waiting:
             waiting.remove(call_id)
         value = result.get("content")
-        told = (
-            plain_text(value) if isinstance(value, list) and all("type" in mapping(v) for v in value) else shown(value)
-        )
+        in_parts = isinstance(value, list) and all("type" in mapping(v) for v in value)
+        told = read_content(value) if in_parts else shown(value)
         draft.add("tool", told, tool_call_id=call_id, created_at=created, ref=ref)

@@ -46,7 +46,9 @@ def recognise(head: Head) -> float:
     """Records with a session, of which at least one is a message of a person or the model."""
     if head.shape not in ("lines", "object", "values", "array"):
         return 0.0
-    if not any(isinstance(r, dict) and _is_message(r) and ("uuid" in r or "sessionId" in r) for r in head.rows):
+    messages = any(isinstance(r, dict) and _is_message(r) and ("uuid" in r or "sessionId" in r) for r in head.rows)
+    others = all(text(mapping(r).get("type")) in _OTHER_TYPES for r in head.rows)
+    if not messages and not (others and any("sessionId" in r or "leafUuid" in r for r in head.rows)):
         return 0.0
     return share(head, lambda r: "sessionId" in r or "uuid" in r or text(r.get("type")) in _OTHER_TYPES)
 

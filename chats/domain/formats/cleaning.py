@@ -39,13 +39,15 @@ class Cleaner:
         return value
 
     def _integer(self, digits: str) -> int:
-        if len(digits) > self.limits.digits:
-            raise LimitPassed("digits", self.limits.digits)
+        self._count_digits(digits)
         return int(digits)
 
-    def _real(self, digits: str) -> float | None:
-        if len(digits) > self.limits.digits:
+    def _count_digits(self, number: str) -> None:
+        if len(number) > self.limits.digits and sum(map(str.isdigit, number)) > self.limits.digits:
             raise LimitPassed("digits", self.limits.digits)
+
+    def _real(self, digits: str) -> float | None:
+        self._count_digits(digits)
         value = float(digits)
         if math.isfinite(value):
             return value

@@ -20,11 +20,8 @@ _PAYLOAD_TYPES: Final = frozenset(
     {"session_meta", "response_item", "request_item", "event_msg", "turn_context", "compacted"}
 )
 _EXEC_TYPES: Final = re.compile(r"^(?:thread\.|turn\.|item\.)[a-z_.]+$|^error$")
-_CONTEXT: Final = re.compile(
-    r"^\s*(?:<environment_context>.*</environment_context>|<user_instructions>.*</user_instructions>"
-    r"|# AGENTS\.md instructions.*|<INSTRUCTIONS>.*</INSTRUCTIONS>)\s*$",
-    re.DOTALL,
-)
+_TAGS: Final = ("environment_context", "user_instructions", "INSTRUCTIONS")
+_AGENTS: Final = "# AGENTS.md instructions"
 _REQUEST: Final = re.compile(r"^#+\s*My request[^\n]*\n+(?P<request>.*)", re.DOTALL | re.MULTILINE)
 _TITLE: Final = 200
 
@@ -49,7 +46,7 @@ def _is_old(head: Head) -> bool:
     if head.shape == "object" or "type" in first or not {"id", "timestamp"} <= first.keys():
         return False
     rest = [mapping(r) for r in head.rows[1:]]
-    return any(map(is_item, rest)) and all(is_item(r) or "record_type" in r for r in rest)
+    return any(map(is_item, rest)) and sum(is_item(r) or "record_type" in r for r in rest) * 2 > len(rest)
 
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:
@@ -61,7 +58,7 @@ def _session(records: list[Any], reading: Reading) -> Iterator[Item]:
         yield _exec_session(records, reading)
         return
     rollout = _Rollout(reading)
-    for i, record in enumerate(mappings(records)):
+    for i, record in enumerate(reading.objects(records)):
         yield from rollout.take(record, f"record {i}")
     yield rollout.finish()
 
@@ -129,7 +126,7 @@ class _Rollout:
     def _item(self, item: dict[str, Any], timestamp: Any, ref: str) -> None:
         if item.get("role") == "user" and item.get("type", "message") == "message":
             content = plain_text(item.get("content"))
-            if _CONTEXT.match(content):
+            if is_context(content):
                 item = {**item, "role": "system"}
             elif self.title is None:
                 self.title = request_of(content)
@@ -150,6 +147,25 @@ class _Rollout:
             self.draft.add("system", summary)
 
 
+def is_context(content: str) -> bool:
+    """Whether a user message holds nothing but what the program tells of its surroundings."""
+    rest = content.strip()
+    if not rest:
+        return False
+    while rest:
+        if rest.startswith(_AGENTS):
+            start = rest.find("<INSTRUCTIONS>")
+            if start < 0:
+                return True
+            rest = rest[start:]
+        tag = next((t for t in _TAGS if rest.startswith(f"<{t}>")), None)
+        end = rest.find(f"</{tag}>") if tag is not None else -1
+        if tag is None or end < 0:
+            return False
+        rest = rest[end + len(tag) + 3 :].lstrip()
+    return True
+
+
 def request_of(content: str) -> str | None:
     """What a person asked, without the preamble that an editor puts before it; one line, as a title."""
     found = _REQUEST.search(content)
@@ -161,7 +177,7 @@ def _exec_session(records: list[Any], reading: Reading) -> Item:
     """The output of `exec --json`: a command is call and result in one."""
     draft = ChatDraft(reading, FORMAT)
     items = ItemReader(draft)
-    for i, record in enumerate(mappings(records)):
+    for i, record in enumerate(reading.objects(records)):
         kind = label(record.get("type")) or ""
         if kind == "thread.started":
             draft.external_id = label(record.get("thread_id"))

@@ -26,6 +26,8 @@ PARQUET: Final = b"PAR1"
 ZSTD: Final = b"\x28\xb5\x2f\xfd"
 ZSTD_METHOD: Final = 93
 DAMAGED = (EOFError, gzip.BadGzipFile, zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, OSError)
+# What else the library raises over names and numbers of a directory that make no sense.
+MALFORMED: Final = (ValueError, NotImplementedError, RuntimeError, OverflowError, IndexError)
 
 _DRIVE = re.compile(r"^[A-Za-z]:")
 
@@ -92,9 +94,16 @@ class CountedStream(io.RawIOBase):
     """A decompressing stream that stops at the byte limit and at the ratio limit."""
 
     def __init__(
-        self, inner: BinaryIO, compressed: int, limits: Limits, meter: Meter, outer: BinaryIO | None = None
+        self,
+        inner: BinaryIO,
+        compressed: int,
+        limits: Limits,
+        meter: Meter,
+        outer: BinaryIO | None = None,
+        declared: int | None = None,
     ) -> None:
-        """`outer` is what `inner` reads from, where closing that is left to us."""
+        """`outer` is what `inner` reads from, where closing that is left to us; `declared` the size it should have."""
+        self._declared = declared
         self._meter = meter
         self._inner = inner
         self._outer = outer
@@ -112,6 +121,8 @@ class CountedStream(io.RawIOBase):
         self._meter.most = max(self._meter.most, self._read)
         if self._meter.before + self._read > self._limits.upload_bytes:
             raise LimitPassed("upload_bytes", self._limits.upload_bytes)
+        if self._declared is not None and self._read > self._declared:
+            raise zipfile.BadZipFile("a member is larger than the archive says")
         if self._read > self._ratio_bytes:
             raise LimitPassed("ratio", self._limits.ratio)
         view[: len(data)] = data
@@ -135,7 +146,7 @@ def is_zip(head: bytes) -> bool:
 
 
 def unpacked(source: ByteSource, limits: Limits, meter: Meter | None = None) -> tuple[ByteSource, tuple[str, ...]]:
-    """The source with its layers of gzip (and zstd, inside an archive) taken off, and their names from outside in.
+    """The source with its layers of gzip and zstd taken off, and their names from outside in.
 
     Raises ReadingProblem when there are more layers than allowed. `meter` adds up the members of one archive.
     """
@@ -145,7 +156,7 @@ def unpacked(source: ByteSource, limits: Limits, meter: Meter | None = None) -> 
         head = first_bytes(source)
         if head.startswith(GZIP):
             kind, opener = "gzip", _open_gzip
-        elif head.startswith(ZSTD) and source.member is not None:
+        elif head.startswith(ZSTD):
             kind, opener = "zstd", _open_zstd
         else:
             return source, tuple(layers)
@@ -172,7 +183,29 @@ def _open_zstd(file: BinaryIO) -> BinaryIO:
         import zstandard
     except ImportError as error:
         raise ReadingProblem("missing_library", library="zstandard") from error
-    return cast(BinaryIO, zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True))
+    inner = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return cast(BinaryIO, _Checked(cast(BinaryIO, inner), zstandard.ZstdError))
+
+
+class _Checked(io.RawIOBase):
+    """A stream whose own kind of error is told as damage."""
+
+    def __init__(self, inner: BinaryIO, error: type[Exception]) -> None:
+        self._inner = inner
+        self._error = error
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        try:
+            return self._inner.read(size)
+        except self._error as error:
+            raise zipfile.BadZipFile(str(error)) from error
+
+    def close(self) -> None:
+        self._inner.close()
+        super().close()
 
 
 @dataclass(slots=True)
@@ -194,8 +227,8 @@ def open_archive(source: ByteSource, limits: Limits) -> Iterator[Archive]:
     with source.open() as under:
         try:
             file = zipfile.ZipFile(under)
-        except DAMAGED as error:
-            raise ReadingProblem("damaged_archive", reason=str(error)) from error
+        except (*DAMAGED, *MALFORMED) as error:
+            raise ReadingProblem("damaged_archive", reason=str(error)[:200]) from error
         with file:
             yield _looked_through(file, source, limits)
 
@@ -244,9 +277,11 @@ def _member(archive: zipfile.ZipFile, source: ByteSource, info: zipfile.ZipInfo,
         else:
             try:
                 inner = cast(BinaryIO, archive.open(info))
-            except (NotImplementedError, RuntimeError) as error:
-                raise ReadingProblem("damaged_archive", reason=str(error)) from error
-        return io.BufferedReader(CountedStream(inner, info.compress_size, limits, Meter()), 1 << 16)
+            except MALFORMED as error:
+                raise ReadingProblem("damaged_archive", reason=str(error)[:200]) from error
+        return io.BufferedReader(
+            CountedStream(inner, info.compress_size, limits, Meter(), declared=info.file_size), 1 << 16
+        )
 
     return ByteSource(reopen, info.file_size, info.filename)
 

@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, Final, Literal
 from chats.domain.formats.cleaning import Cleaner, invalid_json, may_hold_unstorable
 from chats.domain.formats.containers import DAMAGED, PARQUET, ByteSource, first_bytes, streams
 from chats.domain.formats.limits import Limits
-from chats.domain.formats.problems import ImportReport, LimitPassed, Place, Problem, ReadingProblem
+from chats.domain.formats.problems import LONGEST_NAME, ImportReport, LimitPassed, Place, Problem, ReadingProblem
 
 Shape = Literal["object", "array", "lines", "values", "table", "parquet"]
 HEAD_ROWS: Final = 20
@@ -45,9 +45,10 @@ class Head:
 
     def keys(self) -> list[str]:
         """The top-level keys found, for the message that no format fits."""
-        if self.top is not None:
-            return list(self.top)[:HEAD_ROWS]
-        return list(dict.fromkeys(k for r in self.rows if isinstance(r, dict) for k in r))[:HEAD_ROWS]
+        found = (
+            self.top if self.top is not None else dict.fromkeys(k for r in self.rows if isinstance(r, dict) for k in r)
+        )
+        return [k[:LONGEST_NAME] for k in found][:HEAD_ROWS]
 
 
 def encoding_of(head: bytes, asked: str | None = None) -> str:
@@ -60,7 +61,10 @@ def encoding_of(head: bytes, asked: str | None = None) -> str:
 
 
 class Document:
-    """One JSON text, table or Parquet file. `rows()` and `items()` read it again from the start each time."""
+    """One JSON text, table or Parquet file. `rows()` and `items()` read it again from the start each time.
+
+    `taken` counts the characters of the records that `rows()` has given so far.
+    """
 
     def __init__(self, source: ByteSource, cleaner: Cleaner, encoding: str | None = None) -> None:
         """Look at the start; raises ReadingProblem when it is nothing that can hold records."""
@@ -68,6 +72,8 @@ class Document:
         self.cleaner = cleaner
         self.limits: Limits = cleaner.limits
         self.place = Place(member=source.member)
+        self.taken = 0
+        self._are_lists_of_records = False
         start = first_bytes(source)
         self.encoding = encoding_of(start, encoding)
         self._whole: Any = None
@@ -83,6 +89,27 @@ class Document:
 
     def rows(self) -> Iterator[Row | Problem]:
         """Each record in order. A bad line is a problem in its place; a broken array or object ends the document."""
+        if not self._are_lists_of_records:
+            yield from self._rows()
+            return
+        for row in self._rows():
+            if isinstance(row, Problem) or not isinstance(row.value, list):
+                yield row
+                continue
+            for index, value in enumerate(row.value):
+                yield Row(value, self._at(line=row.place.line, index=index))
+
+    def open_lists(self) -> bool:
+        """Take the items of lists for the records, where all records are lists: arrays that were put together."""
+        rows = self.head.rows
+        if self._are_lists_of_records or not rows or not all(isinstance(r, list) for r in rows):
+            return False
+        self._are_lists_of_records = True
+        self.head = Head(self.head.shape, [v for r in rows for v in r][:HEAD_ROWS])
+        return True
+
+    def _rows(self) -> Iterator[Row | Problem]:
+        self.taken = 0
         try:
             match self.head.shape:
                 case "object":
@@ -167,11 +194,14 @@ class Document:
                 for key in cursor.entries():
                     top[key] = cursor.value() if cursor.peek() != "[" else _cut(cursor.elements())
             lines_used = cursor.line
-            follows = cursor.peek() != ""
+            follows = cursor.peek()
+            on_same_line = cursor.line == lines_used
         except ReadingProblem as problem:
             if problem.code != "limit" and self._later_lines_are_json():
                 return self._look_at_lines("lines")
             raise
+        if follows and on_same_line and follows in "{[":
+            return self._look_at_lines("values")
         if follows:
             return self._look_at_lines("lines" if lines_used == 1 or self._lines_are_whole() else "values")
         self._whole = whole
@@ -240,8 +270,11 @@ class Document:
             cursor.peek()
             line = cursor.line
             for item in cursor.elements():
+                self.taken = cursor.taken
                 yield Row(item, self._at(line=cursor.item_line or line, index=index))
                 index += 1
+            if cursor.peek():
+                raise ReadingProblem("invalid_json", reason="Extra data", offset=cursor.taken)
         except ReadingProblem as problem:
             yield problem.at(self._at(line=cursor.line, index=index))
         finally:
@@ -253,7 +286,9 @@ class Document:
         try:
             while cursor.peek():
                 line = cursor.line
-                yield Row(cursor.value(), self._at(line=line, index=index))
+                value = cursor.value()
+                self.taken = cursor.taken
+                yield Row(value, self._at(line=line, index=index))
                 index += 1
         except ReadingProblem as problem:
             yield problem.at(self._at(line=cursor.line, index=index))
@@ -270,9 +305,10 @@ class Document:
                 if line.stops_file:
                     return
                 continue
-            text = line.strip()
+            text = line.strip().lstrip("\ufeff")  # files that were put together keep the mark of each
             if not text:
                 continue
+            self.taken += len(text)
             try:
                 yield Row(self.cleaner.parse(text), place)
             except ReadingProblem as problem:
@@ -312,13 +348,14 @@ class Document:
                     raise ReadingProblem("not_json")
                 reader = csv.DictReader(text, names, delimiter=delimiter)
                 for index, row in enumerate(reader):
-                    yield Row(
-                        {k: self.cleaner.text(v) for k, v in row.items() if isinstance(k, str) and isinstance(v, str)},
-                        self._at(line=reader.line_num + 1, index=index),
-                    )
+                    known = {k: v for k, v in row.items() if isinstance(k, str) and isinstance(v, str)}
+                    self.taken += sum(map(len, known.values()))
+                    yield Row(self.cleaner.clean(known), self._at(line=reader.line_num + 1, index=index))
             except UnicodeDecodeError as error:
                 raise _wrong_encoding(error) from error
             except csv.Error as error:
+                if "field limit" in str(error):
+                    raise LimitPassed("message_bytes", self.limits.message_bytes) from error
                 raise ReadingProblem("unreadable", reason=str(error)) from error
 
     def _parquet_rows(self) -> Iterator[Row | Problem]:
@@ -331,6 +368,7 @@ class Document:
         with tempfile.SpooledTemporaryFile(KEPT_CHARACTERS * 16) as copy:
             for block in streams(self.source):
                 copy.write(block)
+            packed = copy.tell()
             copy.seek(0)
             try:
                 table = pyarrow.parquet.ParquetFile(pyarrow.PythonFile(copy, mode="r"))
@@ -339,12 +377,19 @@ class Document:
                 if size > self.limits.upload_bytes:
                     raise LimitPassed("upload_bytes", self.limits.upload_bytes)
                 index = 0
+                unpacked = 0
                 for batch in table.iter_batches(batch_size=64):
+                    unpacked += batch.nbytes
+                    if unpacked > self.limits.upload_bytes:
+                        raise LimitPassed("upload_bytes", self.limits.upload_bytes)
+                    if unpacked > packed * self.limits.ratio:
+                        raise LimitPassed("ratio", self.limits.ratio)
+                    self.taken = unpacked
                     for value in batch.to_pylist():
                         yield Row(self.cleaner.clean(_plain(value, self.cleaner)), self._at(index=index))
                         index += 1
             except (pyarrow.ArrowException, OSError, ValueError) as error:
-                raise ReadingProblem("damaged_archive", reason=str(error)) from error
+                raise ReadingProblem("damaged_archive", reason=str(error)[:200]) from error
 
 
 def _first(rows: Iterator[Row | Problem], count: int = HEAD_ROWS) -> list[Row]:
@@ -376,6 +421,8 @@ def _plain(value: Any, cleaner: Cleaner) -> Any:
     if isinstance(value, dict):
         return {k: _plain(v, cleaner) for k, v in value.items()}
     if isinstance(value, list):
+        if value and all(isinstance(v, tuple) for v in value):  # a map column
+            return {str(k): _plain(v, cleaner) for k, v in value}
         return [_plain(v, cleaner) for v in value]
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         cleaner.report.numbers_read_as_null += 1
@@ -433,6 +480,7 @@ class _Cursor:
         self._ended = False
         self._broken: Exception | None = None
         self.line = 1
+        self.taken = 0
         self.item_line: int | None = None
 
     def close(self) -> None:
@@ -517,6 +565,7 @@ class _Cursor:
                 continue  # a number may go on in the next block
             used = self._text[self._at : end]
             self.line += used.count("\n")
+            self.taken += len(used)
             self._at = end
             return self._cleaner.clean(value, texts=may_hold_unstorable(used))
 
@@ -535,6 +584,7 @@ class _Cursor:
                 return None
             used = self._text[self._at : end]
             self.line += used.count("\n")
+            self.taken += len(used)
             self._at = end
             return self._cleaner.clean(value, texts=may_hold_unstorable(used))
         return self.value()

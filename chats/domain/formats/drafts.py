@@ -29,6 +29,14 @@ class Reading:
     cleaner: Cleaner
     place: Place
 
+    def objects(self, value: Any) -> list[dict[str, Any]]:
+        """The objects of a list of records; anything else in it is left out and counted."""
+        found = mappings(value)
+        left_out = len(value) - len(found) if isinstance(value, list) else 0
+        if left_out:
+            self.report.note_skipped("no_record", self.place, left_out)
+        return found
+
 
 @dataclass(slots=True)
 class Call:
@@ -100,7 +108,7 @@ class ChatDraft:
         self._weigh(content, index)
         kind = canonical_role(role)
         if kind not in KNOWN_ROLES:
-            self.reading.report.unknown_roles[kind] += 1
+            self.reading.report.note_unknown_role(kind)
         given: dict[str, Any] = {}
         made = self._calls(calls, index) if calls else []
         if made:

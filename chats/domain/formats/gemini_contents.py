@@ -11,7 +11,7 @@ from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
 from chats.domain.formats.exchanges import Exchanges, run_of_exchanges, set_aside
 from chats.domain.formats.parts import Content, media_type, read_part
 from chats.domain.formats.problems import ReadingProblem
-from chats.domain.formats.reading_rows import Item, read_rows, share
+from chats.domain.formats.reading_rows import Item, read_rows, read_whole, share
 from chats.domain.formats.values import label, mapping, mappings, moment, sequence, shown, text
 
 FORMAT: Final = "gemini-contents"
@@ -67,6 +67,8 @@ def _fits(row: dict[str, Any]) -> bool:
 
 def _is_request(row: dict[str, Any]) -> bool:
     contents = row.get("contents")
+    if isinstance(contents, str):
+        return bool(contents) and ("model" in row or "config" in row)
     if isinstance(contents, dict):
         contents = [contents]
     return isinstance(contents, list) and bool(contents) and all(map(is_content, contents))
@@ -79,8 +81,7 @@ def _is_response(row: dict[str, Any]) -> bool:
 def read(document: Document, reading: Reading) -> Iterator[Item]:
     rows = document.head.rows
     if rows and all(is_content(r) for r in rows):
-        values = [r.value for r in document.rows() if not hasattr(r, "code")]
-        yield from completed({"contents": values}, None, reading)
+        yield from read_whole(document, reading, lambda contents: completed({"contents": contents}, None, reading))
         return
     chain = Exchanges(reading, "contents", lambda request, response: completed(request, response, reading))
     yield from read_rows(document.rows(), reading, lambda row: _convert(row, reading, chain))

@@ -39,7 +39,7 @@ def _session(row: dict[str, Any], reading: Reading) -> Item:
     draft.external_id = label(row.get("sessionId"))
     draft.title = text(row.get("summary"))
     draft.metadata = scalars(row, without=frozenset({"sessionId", "summary"}))
-    for message in mappings(row.get("messages")):
+    for message in reading.objects(row.get("messages")):
         kind = message.get("type")
         if kind == "user":
             draft.add(
@@ -129,7 +129,7 @@ def _prompt(row: dict[str, Any], reading: Reading) -> Item:
         contents.add_system(instruction)
     answer: int | None = None
     thoughts: list[str] = []
-    for chunk in mappings(at(row, "chunkedPrompt", "chunks")):
+    for chunk in reading.objects(at(row, "chunkedPrompt", "chunks")):
         created = moment(chunk.get("createTime"))
         if chunk.get("role") != "model":
             answer = None

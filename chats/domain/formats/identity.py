@@ -1,4 +1,7 @@
-"""When two imported chats are the same chat, and when a chat has changed (import-formats.md section 5)."""
+"""When two imported chats are the same chat, and when a chat has changed (import-formats.md section 5).
+
+The order of keys in objects is no difference: the same file written by another program is the same file.
+"""
 
 from __future__ import annotations
 
@@ -57,5 +60,5 @@ def _call(call: ToolCall) -> list[Any]:
 
 
 def _add(digest: Any, value: Any) -> None:
-    digest.update(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())
+    digest.update(json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode())
     digest.update(b"\n")

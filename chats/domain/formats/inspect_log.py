@@ -25,8 +25,10 @@ _MESSAGE_KEYS: Final = frozenset(
 
 
 def recognise(head: Head) -> float:
-    if head.top is not None and isinstance(head.top.get("samples"), list) and isinstance(head.top.get("eval"), dict):
-        return 1.0
+    if head.top is not None and isinstance(head.top.get("eval"), dict):
+        samples = head.top.get("samples")
+        if isinstance(samples, list) or (samples is None and head.top.keys() & {"version", "status", "plan"}):
+            return 1.0  # a task that failed early has no samples
     return share(head, _is_sample)
 
 
@@ -36,7 +38,7 @@ def _is_sample(row: dict[str, Any]) -> bool:
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:
     top = document.head.top
-    if top is not None and "samples" in top:
+    if top is not None and "eval" in top:
         task = mapping(top.get("eval"))
         yield from read_rows(document.items("samples"), reading, lambda row: [_chat(mapping(row), task, reading)])
         return

@@ -140,8 +140,52 @@ def add_messages(draft: ChatDraft, messages: list[Any]) -> None:
             continue
         target = label(fields.get("id"))
         kept = [] if target == REMOVE_ALL else [m for m in kept if label(fields_of(m).get("id")) != target]
-    for message in kept:
+    for message in _joined(kept):
         add_message(draft, message)
+
+
+def _joined(messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Chunks of one answer, known by its id, as one message."""
+    found: list[dict[str, Any]] = []
+    parts: dict[int, list[str]] = {}
+    for message in messages:
+        fields = fields_of(message)
+        last = fields_of(found[-1]) if found else {}
+        same = label(fields.get("id")) is not None and fields.get("id") == last.get("id")
+        if not (same and _is_chunk(message) and _is_chunk(found[-1])):
+            found.append({"type": "AIMessageChunk", **fields} if _is_chunk(message) else message)
+            continue
+        if isinstance(last.get("content"), str) and isinstance(fields.get("content"), str):
+            parts.setdefault(len(found) - 1, [last["content"]]).append(fields["content"])
+        elif isinstance(fields.get("content"), list):
+            last["content"] = [*sequence(last.get("content")), *fields["content"]]
+        for key in ("response_metadata", "usage_metadata", "additional_kwargs"):
+            last[key] = {**mapping(last.get(key)), **mapping(fields.get(key))}
+        last["tool_call_chunks"] = sequence(last.get("tool_call_chunks")) + sequence(fields.get("tool_call_chunks"))
+    for i, pieces in parts.items():
+        found[i]["content"] = "".join(pieces)
+    for message in found:
+        pieces_of_calls = mappings(message.get("tool_call_chunks"))
+        if len(pieces_of_calls) > 1:
+            message["tool_calls"] = _calls_of_chunks(pieces_of_calls)
+            message["invalid_tool_calls"] = []
+    return found
+
+
+def _is_chunk(message: dict[str, Any]) -> bool:
+    name = at(message, "id", -1) if message.get("type") == "constructor" else message.get("type")
+    return name == "AIMessageChunk"
+
+
+def _calls_of_chunks(chunks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    calls: dict[Any, dict[str, Any]] = {}
+    for n, chunk in enumerate(chunks):
+        index = chunk.get("index")
+        known = calls.setdefault(index if isinstance(index, (int, str)) else f"n{n}", {"args": []})
+        for key in ("id", "name"):
+            known[key] = known.get(key) or chunk.get(key)
+        known["args"].append(text(chunk.get("args")) or "")
+    return [{**c, "args": "".join(c["args"]) or None} for c in calls.values()]
 
 
 def fields_of(message: dict[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -16,6 +17,7 @@ FORMAT: Final = "langfuse"
 _TYPES: Final = frozenset(
     {"GENERATION", "SPAN", "EVENT", "AGENT", "TOOL", "CHAIN", "RETRIEVER", "EVALUATOR", "EMBEDDING", "GUARDRAIL"}
 )
+_UNDERSCORE: Final = re.compile(r"_([a-z])")
 _AGENT_NAMES: Final = ("gen_ai.agent.name", "agent.name", "agent_name")
 
 
@@ -24,13 +26,26 @@ def recognise(head: Head) -> float:
     top = head.top
     if top is not None and (isinstance(top.get("observations"), list) or _is_normalised(top)):
         return 1.0
+    if top is not None and isinstance(top.get("data"), list) and top["data"]:
+        return sum(_fits(mapping(r)) for r in top["data"]) / len(top["data"])
     if not head.rows:
         return 0.0
     return sum(_fits(mapping(r)) for r in head.rows) / len(head.rows)
 
 
 def _fits(row: dict[str, Any]) -> bool:
-    return isinstance(row.get("observations"), list) or (text(row.get("type")) in _TYPES and "traceId" in row)
+    return isinstance(row.get("observations"), list) or _is_observation(row)
+
+
+def _is_observation(row: dict[str, Any]) -> bool:
+    return text(row.get("type")) in _TYPES and bool(row.keys() & {"traceId", "trace_id"})
+
+
+def _in_camel_case(observation: dict[str, Any]) -> dict[str, Any]:
+    """Exports of the database name the fields as its columns."""
+    if "trace_id" not in observation:
+        return observation
+    return {_UNDERSCORE.sub(lambda m: m[1].upper(), k): v for k, v in observation.items()}
 
 
 def _is_normalised(top: dict[str, Any]) -> bool:
@@ -48,7 +63,14 @@ def read(document: Document, reading: Reading) -> Iterator[Item]:
 def _convert(row: dict[str, Any], reading: Reading) -> Iterator[Item]:
     if isinstance(row.get("observations"), list):
         trace = mapping(row.get("trace")) or {k: v for k, v in row.items() if k != "observations"}
-        yield from _chats(trace, mappings(row["observations"]), reading)
+        yield from _chats(trace, reading.objects(row["observations"]), reading)
+    elif isinstance(row.get("data"), list):
+        # A page of a list: observations, or traces that hold theirs.
+        if any(map(_is_observation, mappings(row["data"]))):
+            yield from _chats({}, reading.objects(row["data"]), reading)
+        else:
+            for trace in reading.objects(row["data"]):
+                yield from _convert(trace, reading)
     elif _is_normalised(row):
         observations = [
             {"id": key, "type": "GENERATION", "input": at(v, "input", "data"), "output": at(v, "output", "data")}
@@ -64,6 +86,7 @@ def _has_messages(value: Any) -> bool:
 
 
 def _chats(trace: dict[str, Any], observations: list[dict[str, Any]], reading: Reading) -> Iterator[Item]:
+    observations = [_in_camel_case(o) for o in observations]
     chats = TraceChats(reading, FORMAT)
     by_id = {i: o for o in observations if (i := label(o.get("id"))) is not None}
     agents: dict[str, str | None] = {}
@@ -72,10 +95,13 @@ def _chats(trace: dict[str, Any], observations: list[dict[str, Any]], reading: R
         kind = observation.get("type")
         attributes = mapping(_parsed(reading, at(observation, "metadata"))).get("attributes")
         call_id = label(mapping(_parsed(reading, attributes)).get("gen_ai.tool.call.id"))
+        if call_id is None and kind == "TOOL":
+            call_id = label(mapping(_parsed(reading, observation.get("output"))).get("tool_call_id"))
         if call_id is not None:
             chats.outcomes[call_id] = "error" if observation.get("level") == "ERROR" else "ok"
             if observation.get("output") is not None:
-                chats.results[call_id] = shown(observation["output"])
+                told = mapping(_parsed(reading, observation["output"]))
+                chats.results[call_id] = shown(told.get("content") if "tool_call_id" in told else observation["output"])
         if kind == "GENERATION" or (kind == "AGENT" and _holds_messages(reading, observation.get("input"))):
             chats.add(_step(reading, trace, observation, by_id, agents, group))
     made = 0

@@ -74,7 +74,7 @@ def _completed(request: dict[str, Any], response: Any, reading: Reading) -> Iter
         draft.add("system", system)
     if isinstance(request.get("prompt"), str):
         _add(draft, {"role": "user", "content": request["prompt"], "images": request.get("images")})
-    for message in mappings(request.get("messages")):
+    for message in reading.objects(request.get("messages")):
         _add(draft, message)
     chunks = mappings(response) if isinstance(response, list) else mappings([response])
     if chunks:
@@ -127,7 +127,7 @@ def read_lmstudio(document: Document, reading: Reading) -> Iterator[Item]:
 
 
 def _conversations(row: dict[str, Any], reading: Reading) -> Iterator[Item]:
-    messages = mappings(row.get("messages"))
+    messages = reading.objects(row.get("messages"))
     for i, message in enumerate(messages):
         versions = mappings(message.get("versions"))
         chosen = _chosen(message)

@@ -27,6 +27,15 @@ def is_mini_swe_run(messages: list[Any]) -> bool:
     return has_marks and sum(fenced_command(a) is not None for a in answers) * 2 > len(answers)
 
 
+def is_run_of_another(row: dict[str, Any]) -> bool:
+    """Whether an object with messages is a run that a benchmark or a tracer recorded in a form of its own."""
+    if row.keys() & {"termination_reason", "reward_info", "extra_metadata", "dotted_order", "run_type", "done"}:
+        return True
+    if {"epoch", "target"} <= row.keys() or "trajectory_format" in row:
+        return True
+    return isinstance(row.get("info"), dict) and is_mini_swe_run(sequence(row.get("messages")))
+
+
 def is_ollama_response(value: Any) -> bool:
     """An answer of Ollama's native API, or the list of its chunks."""
     if isinstance(value, list):

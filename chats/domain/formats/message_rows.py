@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import ChatDraft, Reading
-from chats.domain.formats.marks import is_anthropic_request, is_bare_trace
-from chats.domain.formats.openai_chat import OTHER_FORMATS, TASK_IDS, add_message, describe, has_messages, is_message
+from chats.domain.formats.marks import is_anthropic_request, is_bare_trace, is_run_of_another
+from chats.domain.formats.openai_chat import TASK_IDS, add_message, describe, has_messages, is_message
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
 from chats.domain.formats.values import mapping, sequence, text
@@ -18,9 +19,8 @@ HF: Final = "hf-messages"
 COLUMNS: Final = ("messages", "conversation", "conversations", "chat", "trajectory", "traj", "history")
 _ROW_ONLY: Final = frozenset({"text", "system_prompt", "loss_weight", "mask", "cutoff_date"})
 _FINETUNE_KEYS: Final = frozenset({"messages", "tools", "functions", "parallel_tool_calls", "weight", *TASK_IDS})
-_LIVE_RUN: Final = frozenset(
-    {"termination_reason", "reward_info", "extra_metadata", "dotted_order", "run_type", "done", "epoch"}
-)
+_OTHER_ROWS: Final = frozenset({"simulations", "chat_messages", "projectHash"})
+_LIST_OF_OBJECTS: Final = re.compile(r"\s*\[\s*\{")
 _LIVE_TRAJ: Final = frozenset({"reward", "info", "trial"})
 
 
@@ -46,9 +46,9 @@ def recognise_hf(head: Head) -> float:
 
 
 def _fits(row: dict[str, Any]) -> bool:
-    if ("trajectory" in row and "history" in row) or row.keys() & (OTHER_FORMATS - set(COLUMNS) - {"system"}):
+    if ("trajectory" in row and "history" in row) or row.keys() & _OTHER_ROWS or is_run_of_another(row):
         return False
-    if isinstance(row.get("history"), dict) or row.keys() & _LIVE_RUN:
+    if isinstance(row.get("history"), dict) or isinstance(row.get("mapping"), dict):
         return False
     column = column_of(row)
     if column is None or (column == "traj" and row.keys() & _LIVE_TRAJ):
@@ -57,9 +57,8 @@ def _fits(row: dict[str, Any]) -> bool:
         return False
     value = row[column]
     if isinstance(value, str):
-        start = value.lstrip()
-        return start.startswith("[{") and '"role"' in start[:2000]
-    return bool(value) and all(_is_row_message(m) for m in value[:20])
+        return _LIST_OF_OBJECTS.match(value) is not None and '"role"' in value[:2000]
+    return bool(value) and sum(_is_row_message(m) for m in value[:20]) * 2 > len(value[:20])
 
 
 def _is_row_message(value: Any) -> bool:

@@ -34,9 +34,11 @@ def _is_old(row: dict[str, Any]) -> bool:
 def read(document: Document, reading: Reading) -> Iterator[Item]:
     rows = document.head.rows
     if rows and all(isinstance(r, dict) and "role" in r for r in rows):
-        return read_whole(document, reading, lambda messages: [_chat({}, mappings(messages), reading)])
+        return read_whole(document, reading, lambda messages: [_chat({}, reading.objects(messages), reading)])
     return read_rows(
-        document.rows(), reading, lambda row: [_chat(mapping(row), mappings(mapping(row).get("messages")), reading)]
+        document.rows(),
+        reading,
+        lambda row: [_chat(mapping(row), reading.objects(mapping(row).get("messages")), reading)],
     )
 
 
@@ -67,7 +69,7 @@ def _add(draft: ChatDraft, message: dict[str, Any], waiting: list[str], ref: str
         draft.reading.report.note_skipped("exit_message", draft.reading.place)
         return waiting
     if role == "assistant":
-        calls = read_calls(message)
+        calls = read_calls(message, draft.reading.cleaner)
         found = fenced_command(content) if not calls else None
         if found is not None:
             content, calls = found[0], [Call(f"call-{len(draft)}-0", "bash", {"command": found[1]})]

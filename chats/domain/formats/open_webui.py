@@ -31,7 +31,7 @@ def recognise(head: Head) -> float:
 def _history(row: dict[str, Any]) -> dict[str, Any] | None:
     for holder in (mapping(row.get("chat")), row):
         nodes = at(holder, "history", "messages")
-        if isinstance(nodes, dict) and all("role" in mapping(m) for m in nodes.values()):
+        if isinstance(nodes, dict) and sum("role" in mapping(m) for m in nodes.values()) * 2 >= len(nodes):
             return holder
     return None
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from chats.domain.formats.cleaning import Cleaner
+from chats.domain.formats.core_messages import add_core_message, holds_core_parts
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
 from chats.domain.formats.exchanges import Exchanges, run_of_exchanges, set_aside
-from chats.domain.formats.marks import is_bare_trace, is_mini_swe_run, is_ollama_response
+from chats.domain.formats.marks import is_bare_trace, is_mini_swe_run, is_ollama_response, is_run_of_another
 from chats.domain.formats.parts import Content, read_content, read_part
 from chats.domain.formats.problems import Problem, ReadingProblem
-from chats.domain.formats.reading_rows import Item, read_rows, share
+from chats.domain.formats.reading_rows import Item, read_rows, read_whole, share
+from chats.domain.formats.streams import CHUNK, completion_of, is_chunk, is_stream_of, whole_response
 from chats.domain.formats.values import label, mapping, mappings, moment, scalars, sequence, shown, text
 from chats.domain.formats.vocabulary import ROLES
 from chats.domain.record import ChatRecord
@@ -42,6 +45,7 @@ MESSAGE_KEYS: Final = frozenset(
         "cache_control",
         "provider_specific_fields",
         "thinking_blocks",
+        "reasoning_details",
     }
 )
 IDS: Final = ("id", "uuid", "traj_id", "conversation_id", "thread_id")
@@ -110,15 +114,39 @@ _REQUEST_KEYS: Final = frozenset(
     }
 )
 
+_ONLY_IN_REQUESTS: Final = frozenset(
+    {
+        "temperature",
+        "top_p",
+        "max_tokens",
+        "max_completion_tokens",
+        "stream",
+        "tool_choice",
+        "response_format",
+        "parallel_tool_calls",
+        "reasoning_effort",
+    }
+)
+
 
 def recognise(head: Head) -> float:
     """A list of role/content messages, an object with one, an exchange, or a completion."""
-    if head.rows and all(is_message(r) for r in head.rows):
+    if holds_messages(head):
         return 0.0 if is_mini_swe_run(head.rows) else 1.0
+    if head.rows and all(map(is_chunk, head.rows)):
+        return 1.0
     if head.rows and all(isinstance(r, list) and r and all(is_message(m) for m in r[:5]) for r in head.rows):
         return 1.0
     alone = head.shape == "object"
     return share(head, lambda row: _fits(row, alone))
+
+
+def holds_messages(head: Head) -> bool:
+    """Whether the records of a file are the messages of one chat: most of them, and none that another form has."""
+    rows = mappings(head.rows)
+    if any("parentUuid" in r or _has_blocks(r) or "parts" in r or "toolInvocations" in r for r in rows):
+        return False
+    return sum(map(is_message, rows)) * 2 > len(head.rows)
 
 
 def is_message(value: Any) -> bool:
@@ -129,13 +157,17 @@ def is_message(value: Any) -> bool:
         return False
     if "parts" in value or "toolInvocations" in value:
         return False
-    if isinstance(value.get("content"), list):
-        return not any(text(mapping(p).get("type")) in _ANTHROPIC_BLOCKS for p in value["content"])
-    return True
+    return not _has_blocks(value)
+
+
+def _has_blocks(message: dict[str, Any]) -> bool:
+    return any(text(mapping(p).get("type")) in _ANTHROPIC_BLOCKS for p in sequence(message.get("content")))
 
 
 def _fits(row: dict[str, Any], alone: bool) -> bool:
     if row.get("object") == "chat.completion":
+        return True
+    if mapping(mapping(row.get("response")).get("body")).get("object") == "chat.completion":
         return True
     if row.keys() & OTHER_FORMATS:
         return False
@@ -147,14 +179,21 @@ def _fits(row: dict[str, Any], alone: bool) -> bool:
             return _is_exchange({"request": row[key], "response": row.get("response")})
     if not has_messages(row):
         return False
-    if isinstance(mapping(row.get("response")).get("choices"), list):
+    response = row.get("response", row.get("completion"))
+    if isinstance(mapping(response).get("choices"), list) or is_stream_of(response, CHUNK):
         return True
-    return row.keys() <= _REQUEST_KEYS and ("model" in row or alone) and not is_bare_trace(row)
+    if is_bare_trace(row):
+        return False
+    if alone:
+        return not is_run_of_another(row)
+    return "model" in row and (row.keys() <= _REQUEST_KEYS or bool(row.keys() & _ONLY_IN_REQUESTS))
 
 
 def _is_exchange(pair: dict[str, Any]) -> bool:
     request, response = mapping(pair.get("request")), mapping(pair.get("response"))
     if "system" in request or response.get("type") == "message" or is_ollama_response(pair.get("response")):
+        return False
+    if is_stream_of(pair.get("response"), "message_start"):
         return False
     return has_messages(request)
 
@@ -168,7 +207,10 @@ def has_messages(row: dict[str, Any]) -> bool:
 def read(document: Document, reading: Reading) -> Iterator[Item]:
     """One chat a record; exchanges that continue each other are one chat; a list of messages is one chat."""
     head = document.head
-    if head.rows and all(is_message(r) for r in head.rows):
+    if head.rows and all(map(is_chunk, head.rows)):
+        yield from read_whole(document, reading, lambda chunks: _streamed(mappings(chunks), reading))
+        return
+    if holds_messages(head):
         yield from read_messages_file(document, reading, FORMAT)
         return
     chain = Exchanges(reading, "messages", lambda request, response: completed(request, response, reading, FORMAT))
@@ -181,8 +223,9 @@ def read_messages_file(document: Document, reading: Reading, source_format: str)
     draft = ChatDraft(reading, source_format)
 
     def add(row: Any) -> Iterator[Item]:
-        reading.place = document.place
-        add_message(draft, mapping(row))
+        for message in reading.objects([row]):
+            reading.place = document.place
+            add_message(draft, message)
         return iter(())
 
     for item in read_rows(document.rows(), reading, add):
@@ -192,6 +235,15 @@ def read_messages_file(document: Document, reading: Reading, source_format: str)
         yield draft.record()
     else:
         yield Problem("no_messages", document.place)
+
+
+def _streamed(chunks: list[dict[str, Any]], reading: Reading) -> Iterator[Item]:
+    """A file of chunks: each answer has an id of its own."""
+    answers: dict[str, list[dict[str, Any]]] = {}
+    for chunk in chunks:
+        answers.setdefault(label(chunk.get("id")) or "", []).append(chunk)
+    for answer in answers.values():
+        yield from completed({}, answer, reading, FORMAT)
 
 
 def _convert(row: Any, reading: Reading, chain: Exchanges) -> Iterator[Item]:
@@ -220,6 +272,7 @@ def _convert(row: Any, reading: Reading, chain: Exchanges) -> Iterator[Item]:
 
 def completed(request: dict[str, Any], response: Any, reading: Reading, source_format: str) -> Iterator[ChatRecord]:
     """A request's messages with the first answer appended; further answers are alternatives."""
+    response = whole_response(response, reading.cleaner, completion_of)
     choices = mappings(mapping(response).get("choices"))
     count = len(choices) if reading.options.all_branches else 1
     reading.report.other_branches += max(0, len(choices) - 1)
@@ -304,15 +357,18 @@ def add_message(
     draft.reading.report.note_unknown_fields(message, MESSAGE_KEYS, "messages[].")
     role = label(message.get("role")) or "assistant"
     name = label(message.get("name"))
+    if holds_core_parts(message):
+        add_core_message(draft, message)
+        return max(index, len(draft) - 1)
     content, calls = read_parts(draft, message)
-    calls += read_calls(message)
+    calls += read_calls(message, draft.reading.cleaner)
     if isinstance(message.get("function_call"), dict):
         function = message["function_call"]
         calls.append(Call(f"fc-{index}", label(function.get("name")) or "unknown", function.get("arguments")))
     tool_call_id = label(message.get("tool_call_id"))
     kind = ROLES.get(role, role)
-    if role == "function" and tool_call_id is None:
-        tool_call_id = open_function_call(draft)
+    if kind == "tool" and tool_call_id is None:
+        tool_call_id = draft.open_call(name)
     few_shot = kind == "system" and name in EXAMPLE_ROLES
     return draft.add(
         EXAMPLE_ROLES[name] if few_shot and name is not None else role,
@@ -378,8 +434,12 @@ def call_of(value: dict[str, Any]) -> Call:
     return Call(label(value.get("id")), name, None)
 
 
-def read_calls(message: dict[str, Any]) -> list[Call]:
-    return [call_of(c) for c in mappings(message.get("tool_calls"))]
+def read_calls(message: dict[str, Any], cleaner: Cleaner) -> list[Call]:
+    """The calls of a message; some data sets keep the list as JSON text."""
+    given = message.get("tool_calls")
+    if isinstance(given, str):
+        given = cleaner.parse_if_json(given)
+    return [call_of(c) for c in mappings([given] if isinstance(given, dict) else given)]
 
 
 def reasoning_of(message: dict[str, Any]) -> str | None:
@@ -389,11 +449,8 @@ def reasoning_of(message: dict[str, Any]) -> str | None:
             return value
         if isinstance(value, dict) and (found := text(value.get("content")) or text(value.get("text"))):
             return found
+    for key in ("thinking_blocks", "reasoning_details"):
+        told = [t for b in mappings(message.get(key)) for k in ("thinking", "text", "summary") if (t := text(b.get(k)))]
+        if told:
+            return "\n".join(told)
     return None
-
-
-def open_function_call(draft: ChatDraft) -> str | None:
-    """The id of the legacy call that the message before made."""
-    if not draft.messages or not draft.details[-1].tool_calls:
-        return None
-    return draft.details[-1].tool_calls[-1].id

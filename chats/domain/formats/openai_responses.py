@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import ChatDraft, Reading, offered_tools
 from chats.domain.formats.exchanges import begins_with, set_aside
-from chats.domain.formats.problems import Problem, ReadingProblem
-from chats.domain.formats.reading_rows import Item, read_rows, share
+from chats.domain.formats.problems import LimitPassed, Place, Problem, ReadingProblem
+from chats.domain.formats.reading_rows import Item, read_rows, read_whole, share
 from chats.domain.formats.response_items import ItemReader, is_item
+from chats.domain.formats.streams import is_stream_of, response_of, unwrapped, whole_response
 from chats.domain.formats.values import at, label, mapping, mappings, moment, sequence, text
+from chats.domain.record import ChatRecord
 
 FORMAT: Final = "openai-responses"
 _MARKS: Final = frozenset({"function_call", "function_call_output", "reasoning"})
+_KEPT_OPEN: Final = 256
 _SETTINGS: Final = ("model", "temperature", "top_p", "max_output_tokens")
 
 
 def recognise(head: Head) -> float:
-    if head.rows and all(_is_entry(r) for r in head.rows):
-        return 1.0 if any(is_item(r) for r in head.rows) else 0.0
+    if head.rows and _is_item_list(head.rows):
+        return 1.0
+    if head.shape != "object" and is_stream_of(head.rows, "response."):
+        return 1.0
     lists = [r for r in head.rows if isinstance(r, list)]
     if lists and len(lists) == len(head.rows):
         return sum(_is_item_list(r) for r in lists) / len(lists)
@@ -35,7 +41,10 @@ def _is_entry(value: Any) -> bool:
 
 
 def _is_item_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_entry, value)) and any(map(is_item, value))
+    """Most are items or easy messages, and one of them is an item."""
+    if not isinstance(value, list) or not any(map(is_item, value)):
+        return False
+    return sum(map(_is_entry, value)) * 2 > len(value)
 
 
 def _fits(row: dict[str, Any]) -> bool:
@@ -44,9 +53,16 @@ def _fits(row: dict[str, Any]) -> bool:
         return bool(pairs) and all(_is_request(mapping(p.get("request"))) for p in pairs)
     if isinstance(row.get("request"), dict):
         return _is_request(row["request"])
+    if mapping(unwrapped(row.get("response"))).get("object") == "response":
+        return True
     if row.get("object") == "response" or _is_item_list(row.get("output")):
         return True
     return _is_request(row) or _is_item_list(row.get("items"))
+
+
+def _fits_alone(row: Any) -> bool:
+    """Whether a record is a request or a response by itself, not an item of one."""
+    return isinstance(row, dict) and not _is_entry(row) and _fits(row)
 
 
 def _is_request(row: dict[str, Any]) -> bool:
@@ -59,7 +75,11 @@ def _is_request(row: dict[str, Any]) -> bool:
 
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:
-    if document.head.rows and all(_is_entry(r) for r in document.head.rows):
+    rows = document.head.rows
+    if document.head.shape != "object" and is_stream_of(rows, "response."):
+        yield from read_whole(document, reading, lambda events: _completed({}, response_of(mappings(events)), reading))
+        return
+    if _is_item_list(rows) and not any(map(_fits_alone, rows)):
         yield from _read_items_file(document, reading)
         return
     run = _Run(reading)
@@ -72,7 +92,8 @@ def _read_items_file(document: Document, reading: Reading) -> Iterator[Item]:
     items = ItemReader(draft)
 
     def add(row: Any) -> Iterator[Item]:
-        items.add(mapping(row))
+        for item in reading.objects([row]):
+            items.add(item)
         return iter(())
 
     for item in read_rows(document.rows(), reading, add):
@@ -93,7 +114,10 @@ def _convert(row: Any, reading: Reading, run: _Run) -> Iterator[Item]:
         for pair in mappings(row["exchanges"]):
             for item in own.add(mapping(pair.get("request")), pair.get("response")):
                 yield set_aside(item, "other_exchange", reading)
-        yield from own.finish()
+        rest = list(own.finish())
+        for item in rest[:-1]:
+            yield set_aside(item, "other_exchange", reading)
+        yield from rest[-1:]
     elif isinstance(row.get("request"), dict):
         yield from run.add(row["request"], row.get("response"))
     elif isinstance(row.get("items"), list) and "input" not in row:
@@ -104,46 +128,99 @@ def _convert(row: Any, reading: Reading, run: _Run) -> Iterator[Item]:
         yield from run.add(row, row.get("response", {"output": row["output"]} if "output" in row else None))
 
 
+@dataclass(slots=True)
+class _Open:
+    """A chat that later requests may go on with: its input so far, and the answer that isn't part of it yet."""
+
+    request: dict[str, Any]
+    response: Any
+    place: Place
+    entries: list[Any]
+
+
 class _Run:
-    """Requests in order, joined by history or by `previous_response_id` or the id of a kept conversation."""
+    """Requests in order, joined by `previous_response_id`, by the id of a kept conversation, or by history.
+
+    Chains may run side by side, so chats wait for what goes on with them: the last hundreds, so that memory is bounded.
+    """
 
     def __init__(self, reading: Reading) -> None:
         self._reading = reading
-        self._request: dict[str, Any] | None = None
-        self._response: Any = None
-        self._place = reading.place
+        self._open: dict[int, _Open] = {}
+        self._by_response: dict[str, int] = {}
+        self._ends: dict[str, int] = {}
+        self._by_conversation: dict[str, int] = {}
+        self._last: int | None = None
+        self._count = 0
 
     def add(self, request: dict[str, Any], response: Any) -> Iterator[Item]:
+        response = whole_response(response, self._reading.cleaner, response_of)
         given = _entries(request.get("input"))
-        if self._request is not None:
-            earlier = _entries(self._request.get("input"))
-            previous = label(request.get("previous_response_id"))
-            known = mapping(self._response)
-            same_conversation = (
-                previous is None
-                and _conversation(request) is not None
-                and _conversation(request) == _conversation(self._request)
-            )
-            if (previous is not None and previous == label(known.get("id"))) or same_conversation:
-                given = [*earlier, *sequence(known.get("output")), *given]
-            elif previous is not None or not begins_with(given, earlier):
-                yield from self.finish()
-        self._request = {**request, "input": given}
-        self._response, self._place = response, self._reading.place
         known = mapping(response)
-        if "output" not in known and known:
+        if "output" not in known and response not in (None, {}):
             self._reading.report.note_unknown_field("response")
+        earlier = self._earlier(request, given)
+        if earlier is None:
+            self._count += 1
+            number, chat = self._count, _Open(request, response, self._reading.place, list(given))
+        else:
+            number, chat = earlier, self._open[earlier]
+            previous = label(request.get("previous_response_id"))
+            if previous is not None and previous != label(mapping(chat.response).get("id")):
+                yield from self._other_branch(chat)
+                del chat.entries[self._ends[previous] :]
+                chat.response = None
+            self._open[number] = self._open.pop(number)
+            if label(request.get("previous_response_id")) is not None or _conversation(request) is not None:
+                chat.entries += [*sequence(mapping(chat.response).get("output")), *given]
+            else:
+                chat.entries = list(given)
+            chat.request, chat.response, chat.place = request, response, self._reading.place
+        if len(chat.entries) > 2 * self._reading.options.limits.messages:
+            raise LimitPassed("messages", self._reading.options.limits.messages)
+        self._open[number] = chat
+        self._last = number
+        for ids, own in ((self._by_response, label(known.get("id"))), (self._by_conversation, _conversation(request))):
+            if own is not None:
+                ids[own] = number
+        if (own := label(known.get("id"))) is not None:
+            self._ends[own] = len(chat.entries) + len(sequence(known.get("output")))
+        while len(self._open) > _KEPT_OPEN:
+            yield from self._close(next(iter(self._open)))
+
+    def _earlier(self, request: dict[str, Any], given: list[Any]) -> int | None:
+        """The chat that a request goes on with."""
+        previous, conversation = label(request.get("previous_response_id")), _conversation(request)
+        if previous is not None:
+            number = self._by_response.get(previous)
+            return number if number in self._open else None
+        if conversation is not None:
+            number = self._by_conversation.get(conversation)
+            return number if number in self._open else None
+        last = self._open.get(self._last) if self._last is not None else None
+        return self._last if last is not None and begins_with(given, _entries(last.request.get("input"))) else None
+
+    def _other_branch(self, chat: _Open) -> Iterator[Item]:
+        """What was asked after an answer before it was asked again from there: the later one counts."""
+        self._reading.report.other_branches += 1
+        if self._reading.options.all_branches:
+            for item in _completed({**chat.request, "input": chat.entries}, chat.response, self._reading):
+                if isinstance(item, ChatRecord):
+                    item.external_id = None
+                yield set_aside(item, "branch", self._reading)
+
+    def _close(self, number: int) -> Iterator[Item]:
+        chat = self._open.pop(number)
+        here, self._reading.place = self._reading.place, chat.place
+        try:
+            yield from _completed({**chat.request, "input": chat.entries}, chat.response, self._reading)
+        except ReadingProblem as problem:
+            yield problem.at(chat.place)
+        self._reading.place = here
 
     def finish(self) -> Iterator[Item]:
-        if self._request is None:
-            return
-        here, self._reading.place = self._reading.place, self._place
-        request, self._request = self._request, None
-        try:
-            yield from _completed(request, self._response, self._reading)
-        except ReadingProblem as problem:
-            yield problem.at(self._place)
-        self._reading.place = here
+        for number in list(self._open):
+            yield from self._close(number)
 
 
 def _conversation(request: dict[str, Any]) -> str | None:

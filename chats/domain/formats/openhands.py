@@ -169,14 +169,12 @@ class _Events:
 
     def _add_call(self, event: dict[str, Any], action: str, arguments: dict[str, Any]) -> None:
         known = mapping(event.get("tool_call_metadata"))
-        if not arguments and "args" not in event:
+        if "args" not in event:  # older files keep the arguments among the event's own fields
             arguments = {k: v for k, v in event.items() if k not in _NO_ARGUMENTS and v is not None}
         thought = text(arguments.get("thought")) or text(event.get("thought")) or ""
         if action == "finish":
             thought = text(arguments.get("final_thought")) or thought
-        inputs = {k: v for k, v in arguments.items() if k not in _NO_ARGUMENTS or k == "message"}
-        if action == "think":
-            inputs, thought = {"thought": thought}, ""
+        inputs = {k: v for k, v in arguments.items() if k != "thought"}
         call = Call(label(known.get("tool_call_id")), label(known.get("function_name")) or action, inputs)
         answer = label(at(known, "model_response", "id"))
         index = self._answers.get(answer) if answer is not None else None

@@ -11,7 +11,7 @@ from chats.domain.formats.openai_chat import add_message
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, share
 from chats.domain.formats.trees import chats_of, ends
-from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, sequence, text
+from chats.domain.formats.values import at, label, mapping, moment, scalars, sequence, text
 
 INVARIANT: Final = "invariant"
 GROK: Final = "grok-export"
@@ -43,7 +43,7 @@ def _trace(row: Any, reading: Reading) -> Item:
         draft.metadata.update(scalars(mapping(known.get(key))))
     if known.get("annotations"):
         draft.metadata["annotations"] = len(sequence(known["annotations"]))
-    for message in mappings(known["messages"]):
+    for message in reading.objects(known["messages"]):
         if message.get("role") == "tool" and message.get("tool_call_id") is None:
             message = {**message, "tool_call_id": draft.open_call(label(message.get("name")))}
         add_message(draft, message)
@@ -74,7 +74,7 @@ def _parent(response: dict[str, Any]) -> str | None:
 
 def _conversations(row: dict[str, Any], reading: Reading) -> Iterator[Item]:
     about = mapping(row.get("conversation"))
-    responses = [mapping(r.get("response")) or r for r in mappings(row.get("responses"))]
+    responses = [mapping(r.get("response")) or r for r in reading.objects(row.get("responses"))]
     if not responses:
         raise ReadingProblem("no_messages")
     nodes = {i: r for r in responses if (i := label(r.get("response_id")) or label(r.get("_id"))) is not None}

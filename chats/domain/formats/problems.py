@@ -31,6 +31,7 @@ PROBLEM_CODES: Final[Mapping[str, str]] = {
 }
 PLACES_KEPT = 50
 FIELDS_KEPT = 500
+LONGEST_NAME = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +152,18 @@ class ImportReport:
 
     def note_skipped(self, reason: str, place: Place, count: int = 1) -> None:
         """Records or messages of a chat that were left out on purpose, by reason."""
-        self.skipped.setdefault(reason, Noted()).add(place, count)
+        known = reason in self.skipped or len(self.skipped) < FIELDS_KEPT
+        self.skipped.setdefault(reason[:LONGEST_NAME] if known else "other", Noted()).add(place, count)
 
     def note_unknown_field(self, path: str) -> None:
+        path = path[:LONGEST_NAME]
         if path in self.not_understood or len(self.not_understood) < FIELDS_KEPT:
             self.not_understood[path] += 1
+
+    def note_unknown_role(self, role: str) -> None:
+        role = role[:LONGEST_NAME]
+        if role in self.unknown_roles or len(self.unknown_roles) < FIELDS_KEPT:
+            self.unknown_roles[role] += 1
 
     def note_unknown_fields(self, record: Mapping[str, Any], known: frozenset[str], prefix: str = "") -> None:
         """The keys of a record that the importer has no meaning for; keys without a value are passed over."""

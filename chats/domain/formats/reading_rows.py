@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head, Row
 from chats.domain.formats.drafts import Reading
-from chats.domain.formats.problems import Place, Problem, ReadingProblem
+from chats.domain.formats.problems import LimitPassed, Place, Problem, ReadingProblem
 from chats.domain.record import ChatRecord
 
 TYPE_ERRORS: Final = (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError)
@@ -41,11 +41,15 @@ def unreadable(error: Exception, place: Place) -> Problem:
 def read_whole(document: Document, reading: Reading, convert: Callable[[list[Any]], Iterable[Item]]) -> Iterator[Item]:
     """One chat from all records of a file: `convert` gets them in a list; bad records are problems first."""
     values: list[Any] = []
+    most = reading.options.limits.record_bytes
     for row in document.rows():
         if isinstance(row, Problem):
             yield Problem(row.code, row.place, row.args, chat_lost=False)
         else:
             values.append(row.value)
+        if document.taken > most:
+            yield LimitPassed("record_bytes", most).at(row.place)
+            return
     yield from read_rows([Row(values, document.place)], reading, convert)
 
 

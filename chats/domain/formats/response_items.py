@@ -11,7 +11,8 @@ from chats.domain.formats.parts import Content, read_content
 from chats.domain.formats.values import at, label, mapping, mappings, sequence, shown, text, whole
 
 ITEM_TYPES: Final = frozenset(
-    {"message", "reasoning", "compaction", "item_reference", "mcp_list_tools", "mcp_approval_request"}
+    {"message", "reasoning", "compaction", "compaction_summary", "item_reference", "mcp_list_tools"}
+    | {"mcp_approval_request", "mcp_approval_response"}
 )
 _NAMES: Final = {"local_shell_call": "local_shell", "shell_call": "shell", "computer_call": "computer"}
 _SKIPPED: Final = frozenset(
@@ -151,7 +152,8 @@ class ItemReader:
     def _add_output(self, item: dict[str, Any], created_at: datetime | None, ref: str | None) -> None:
         self.close()
         content, exit_code = self._output(item.get("output", item.get("content")))
-        status: ResultStatus | None = "error" if item.get("is_error") is True else None
+        failed = item.get("is_error") is True or mapping(item.get("output")).get("success") is False
+        status: ResultStatus | None = "error" if failed else None
         self.draft.add(
             "tool",
             content,

@@ -27,8 +27,8 @@ def recognise_sharegpt(head: Head) -> float:
 
 def _fits(value: Any) -> bool:
     if isinstance(value, str):
-        start = value.lstrip()[:2000]
-        return start.startswith("[{") and '"value"' in start and '"from"' in start
+        start = "".join(value[:2000].split())
+        return start.startswith("[{") and '"from":' in start
     return isinstance(value, list) and bool(value) and all(_pair(mapping(m)) is not None for m in value[:20])
 
 
@@ -119,6 +119,8 @@ def _instruction(row: dict[str, Any], reading: Reading) -> Item:
         if isinstance(pair, list) and len(pair) == 2:
             draft.add("user", shown(pair[0]))
             draft.add("assistant", shown(pair[1]))
+        else:
+            reading.report.note_skipped("no_record", reading.place)
     given = text(row.get("input"))
     draft.add("user", f"{asked}\n\n{given}" if given else asked)
     draft.add("assistant", answer)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -34,6 +36,8 @@ from chats.domain.formats.values import mapping
 from chats.domain.record import ChatRecord
 
 _NO_CONVERSATIONS = frozenset({"unknown_format", "not_json", "empty_file"})
+_BROKEN = frozenset({"encoding", "invalid_json", "truncated_json"})
+_JSON_START = re.compile(rb"\s*(?:\{\s*(?:[\"}]|\Z)|\[\s*(?:[\[{\"\]0-9-]|true|false|null|NaN|\Z))")
 _NEVER_READ = frozenset({"user.json", "users.json"})
 
 
@@ -174,13 +178,14 @@ class Source:
             if (member.member or "").rsplit("/", 1)[-1] in _NEVER_READ:
                 self.report.members_passed_over += 1
                 continue
+            inner = member
             try:
                 inner, _ = unpacked(member, self.options.limits, meter)
                 if is_zip(first_bytes(inner)):
                     raise ReadingProblem("nested_archive", name=member.member or "")
                 yield from self._read(inner)
             except ReadingProblem as found:
-                if found.code in _NO_CONVERSATIONS:
+                if found.code in _NO_CONVERSATIONS or (found.code in _BROKEN and not _starts_as_json(inner)):
                     self.report.members_passed_over += 1
                     continue
                 yield _located(found.at(place))
@@ -219,17 +224,24 @@ class Source:
         document = self._document(source, self.report)
         found = self._format_of(document)
         reading = Reading(self.options, self.report, document.cleaner, document.place)
+        nothing = True
         try:
             for item in found.read(document, reading):
+                nothing = False
                 yield Located(item, item.place if isinstance(item, Problem) else reading.place)
         except TYPE_ERRORS as error:
+            nothing = False
             yield _located(unreadable(error, reading.place))
+        if nothing:
+            yield _located(Problem("no_messages", document.place, chat_lost=False))
 
     def _document(self, source: ByteSource, report: ImportReport) -> Document:
         return Document(source, Cleaner(self.options.limits, report), self.options.encoding)
 
     def _format_of(self, document: Document) -> Format:
         found = self._forced or recognised(document.head)
+        if found is None and document.open_lists():
+            found = recognised(document.head)
         if found is None:
             raise ReadingProblem("unknown_format", keys=document.head.keys())
         return found
@@ -254,6 +266,14 @@ def open_source(
 def detect(upload: str | os.PathLike[str] | IO[bytes], options: ImportOptions | None = None) -> Detection:
     """Format and container of an upload."""
     return open_source(upload, options=options).detection
+
+
+def _starts_as_json(source: ByteSource) -> bool:
+    """Whether a text that couldn't be read begins as JSON does: pictures and notes of an archive don't."""
+    start = first_bytes(source, 200).removeprefix(codecs.BOM_UTF8)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return True
+    return _JSON_START.match(start) is not None
 
 
 def _located(problem: Problem) -> Located:

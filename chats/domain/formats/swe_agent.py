@@ -66,9 +66,10 @@ def _chat(row: dict[str, Any], reading: Reading) -> Item:
     draft.external_id = label(row.get("instance_id"))
     draft.identity_by_content = True
     draft.metadata = scalars(row) | scalars(info)
-    entries = [m for m in mappings(history) if not m.get("is_demo")]
-    if len(entries) < len(history):
-        reading.report.note_skipped("demonstration", reading.place, len(history) - len(entries))
+    known = reading.objects(history)
+    entries = [m for m in known if not m.get("is_demo")]
+    if len(entries) < len(known):
+        reading.report.note_skipped("demonstration", reading.place, len(known) - len(entries))
     waiting: list[str] = []
     for entry in entries:
         reading.report.note_unknown_fields(entry, _KEYS, "history[].")
@@ -97,9 +98,9 @@ def _add(draft: ChatDraft, entry: dict[str, Any], waiting: list[str]) -> list[st
 
 
 def _add_answer(draft: ChatDraft, entry: dict[str, Any], content: str, ref: str) -> list[str]:
-    calls = read_calls(entry)
+    calls = read_calls(entry, draft.reading.cleaner)
     action = text(entry.get("action"))
-    if not calls and action is not None:
+    if not calls and action is not None and action.strip():
         calls = [Call(f"call-{len(draft)}-0", command_name(action), {"command": action})]
         thought = entry.get("thought")
         content = thought if isinstance(thought, str) else content

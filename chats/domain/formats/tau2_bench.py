@@ -23,7 +23,8 @@ _KEYS: Final = frozenset(
 def recognise(head: Head) -> float:
     top = head.top
     if top is not None and isinstance(top.get("simulations"), list):
-        return 1.0 if all("messages" in mapping(s) for s in top["simulations"]) else 0.0
+        fits = sum("messages" in mapping(s) for s in top["simulations"])
+        return fits / len(top["simulations"]) if top["simulations"] else 1.0
     return share(head, _is_simulation)
 
 
@@ -40,7 +41,7 @@ def read(document: Document, reading: Reading) -> Iterator[Item]:
 
 
 def _chat(simulation: dict[str, Any], info: dict[str, Any], reading: Reading) -> Item:
-    messages = mappings(simulation.get("messages"))
+    messages = reading.objects(simulation.get("messages"))
     if not messages:
         error = text(simulation.get("termination_reason"))
         return Problem("failed_run" if error else "no_messages", reading.place, {"error": error or ""})

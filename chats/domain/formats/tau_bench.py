@@ -22,7 +22,7 @@ def recognise(head: Head) -> float:
     """Runs with `traj`, alone or under `results`, or rows whose only key is `messages_display`."""
     if head.top is not None and isinstance(head.top.get("results"), list):
         runs = head.top["results"]
-        return 1.0 if runs and all(isinstance(r, dict) and "traj" in r for r in runs) else 0.0
+        return sum("traj" in mapping(r) for r in runs) / len(runs) if runs else 0.0
     return share(head, lambda row: _is_run(row) or row.keys() == {"messages_display"})
 
 
@@ -55,8 +55,8 @@ def _convert(row: Any, reading: Reading) -> Iterator[Item]:
     draft.external_id = label(run.get("task_id"))
     draft.identity_by_content = True
     draft.metadata = scalars(run) | scalars(info)
-    for message in messages:
-        add_without_marks(draft, mapping(message))
+    for message in reading.objects(messages):
+        add_without_marks(draft, message)
     yield draft.record()
 
 

@@ -50,7 +50,8 @@ def read(document: Document, reading: Reading) -> Iterator[Item]:
         draft = ChatDraft(reading, FORMAT)
 
         def add(row: Any) -> Iterator[Item]:
-            _add(draft, mapping(row))
+            for message in reading.objects([row]):
+                _add(draft, message)
             return iter(())
 
         for item in read_rows(document.rows(), reading, add):
@@ -70,7 +71,7 @@ def _chat(row: Any, reading: Reading) -> Item:
     draft.external_id = label(known.get("id")) or label(known.get("chatId"))
     draft.title = text(known.get("title"))
     draft.metadata = scalars(known, without=frozenset({"id", "title"}))
-    for message in mappings(messages):
+    for message in reading.objects(messages):
         _add(draft, message)
     return draft.record()
 

@@ -348,3 +348,109 @@ class TestCleaning:
             imported(as_json({"messages": [{"role": "assistant", "tool_calls": [call]}]})).chat.details[0].tool_calls
         )
         assert json.dumps(stored.arguments) == '{"z": 1, "a": 1.0, "big": 123456789012345678901234}'
+
+
+class TestMoreContainers:
+    def test_values_behind_one_another_on_one_line(self):
+        assert len(imported(as_json(ROW) + as_json(OTHER)).chats) == 2
+        assert len(imported(as_json(ROW["messages"]) + as_json(OTHER["messages"])).chats) == 2
+
+    def test_arrays_that_were_put_together(self):
+        found = imported(as_json([ROW] * 25) + b"\n" + as_json([OTHER] * 25) + b"\n")
+        assert (len(found.chats), found.codes) == (50, [])
+        assert found.places[-1] == "line 2, record 24"
+
+    def test_what_stands_behind_an_array_is_told(self):
+        many = json.dumps([ROW] * 25, indent=1).encode()
+        found = imported(many + b"\n" + many)
+        assert (len(found.chats), found.codes) == (25, ["invalid_json"])
+        assert imported(as_json([ROW]) + b" oops").codes == ["invalid_json"]
+
+    def test_marks_of_files_that_were_put_together(self):
+        found = imported((codecs.BOM_UTF8 + as_lines(ROW)) + (codecs.BOM_UTF8 + as_lines(OTHER)))
+        assert (len(found.chats), found.codes) == (2, [])
+
+    def test_zstd_is_known_by_its_first_bytes(self):
+        packed = zstandard.ZstdCompressor().compress(as_lines(ROW, OTHER))
+        found = imported(packed)
+        assert (found.source.container, len(found.chats)) == (("zstd", "jsonl"), 2)
+        assert len(imported(zipped(("a.zst", packed))).chats) == 2
+        damaged = bytearray(packed)
+        damaged[8:14] = b"\xff" * 6
+        assert imported(bytes(damaged)).codes == ["damaged_archive"]
+
+    def test_a_zstd_member_is_no_larger_than_its_archive_says(self):
+        sample = as_json({"id": 1, "epoch": 1, "target": "", "messages": [{"role": "user", "content": "x" * 1000}]})
+        whole = bytearray(zstd_zip(("header.json", as_json({"eval": {}})), ("samples/1.json", sample)))
+        at = whole.rindex(b"PK\x01\x02") + 24
+        whole[at : at + 4] = struct.pack("<L", 100)
+        assert imported(bytes(whole)).codes == ["damaged_archive"]
+
+    @pytest.mark.parametrize("flags", [0x800])
+    def test_a_directory_that_makes_no_sense(self, flags):
+        whole = bytearray(zipped(("a.json", as_json(ROW))))
+        at = whole.index(b"PK\x01\x02")
+        whole[at + 8 : at + 10] = struct.pack("<H", flags)
+        whole[at + 46] = 0xFF
+        assert imported(bytes(whole)).codes == ["damaged_archive"]
+
+    def test_pictures_and_notes_of_an_archive_are_passed_over(self):
+        found = imported(
+            zipped(
+                ("file-1.png", b"\x89PNG\r\n\x1a\n\xff\xfe"),
+                ("voice.dat", b"\xff\xfb\x90\x64\x00"),
+                ("README.md", b"[a link](b) to [another](c)"),
+                ("style.css", b"{color: red}"),
+                ("chats.json", as_json([ROW])),
+                ("cut.json", as_json([ROW])[:-9]),
+            )
+        )
+        assert (len(found.chats), found.codes, found.report.members_passed_over) == (1, ["truncated_json"], 4)
+        latin = zipped(("a.json", '[{"messages":"é"}]'.encode("latin-1")))
+        assert imported(latin).codes == ["encoding"]
+
+    def test_a_sign_is_no_digit(self):
+        row = b'{"messages": [{"role": "user", "content": "x"}], "n": -' + b"9" * 100 + b"}"
+        assert (len(imported(row).chats), imported(row).codes) == (1, [])
+        assert imported(row.replace(b"-", b"-9")).codes == ["limit"]
+
+    def test_a_table_may_repeat_a_value_only_so_often(self):
+        arrow = pytest.importorskip("pyarrow")
+        parquet = pytest.importorskip("pyarrow.parquet")
+        text = json.dumps([{"role": "user", "content": "x" * 50_000}])
+        file = io.BytesIO()
+        parquet.write_table(arrow.table({"messages": arrow.array([text] * 5000).dictionary_encode()}), file)
+        found = imported(file.getvalue())
+        assert found.codes == ["limit"]
+        assert len(found.chats) < 5000
+
+    def test_one_chat_of_many_records_is_bounded(self):
+        said = {"role": "user", "content": "x" * 1000}
+        records = [{"type": "user", "uuid": str(i), "sessionId": "s", "message": said} for i in range(50)]
+        found = imported(as_lines(*records), limits=Limits(record_bytes=20_000))
+        assert (found.chats, [p.args["limit"] for p in found.problems]) == ([], ["record_bytes"])
+
+    def test_names_in_the_report_are_bounded(self):
+        messages = [{"role": f"role {i}" + "x" * 999, "content": "", "k" * 999 + str(i): 1} for i in range(600)]
+        report = imported(as_json(messages)).report
+        assert len(report.unknown_roles) <= 500
+        assert max(map(len, [*report.unknown_roles, *report.not_understood])) == 200
+
+    @pytest.mark.parametrize("protocol", ["hermes", "react"])
+    def test_arguments_written_as_text_are_cleaned_too(self, protocol):
+        arguments = '{"a": "\\ud800\\u0000", "n": NaN}'
+        told = {
+            "hermes": f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>',
+            "react": f"Action: f\nAction Input: {arguments}\nObservation:",
+        }
+        messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": told[protocol]}]
+        found = imported(as_json({"messages": messages}), text_protocol=protocol)
+        (call,) = found.chat.details[1].tool_calls
+        assert call.arguments == {"a": "\N{REPLACEMENT CHARACTER}" * 2, "n": None}
+        assert (found.report.replaced_characters, found.report.numbers_read_as_null) == (2, 1)
+
+    def test_deep_arguments_written_as_text_stay_text(self):
+        told = '<tool_call>{"name": "f", "arguments": ' + "[" * 900 + "]" * 900 + "}</tool_call>"
+        messages = [{"role": "user", "content": "q"}, {"role": "assistant", "content": told}]
+        (call,) = imported(as_json({"messages": messages}), text_protocol="hermes").chat.details[1].tool_calls
+        assert (call.name, call.arguments) == ("unknown", None)
