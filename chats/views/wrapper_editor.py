@@ -173,10 +173,8 @@ def check_wrapper(request: Request, slug: str) -> HttpResponse:
     wait = take(PREVIEWS, f"{request.user.pk}")
     if wait:
         return too_many(request, wait)
-    row = _row(slug)
-    data = posted_data(request.POST)
-    state = posted_state(data, recipe_of(row.newest))
-    context = _context(request, row, state, data)
+    row, data, state = _typed(request, slug)
+    context = _context(row, state, data)
     if state.base_changed:
         context |= _form_context(refreshed(state)) | {"base_changed": True}
     return page(request, "chats/wrapper_check.html", context)
@@ -189,19 +187,24 @@ def lint_wrapper(request: Request, slug: str) -> HttpResponse:
     wait = take(PREVIEWS, f"{request.user.pk}")
     if wait:
         return too_many(request, wait)
-    row = _row(slug)
-    data = posted_data(request.POST)
-    state = posted_state(data, recipe_of(row.newest))
+    row, data, state = _typed(request, slug)
     chat = chosen_chat(data.get("chat", ""), data.get("turn", ""))
     lint = lint_of(state.recipe, chat.record, _object(data.get("silenced", "")))
     context = {"row": row, "state": state, "lint": lint} | _arguments_context(state, data)
     return page(request, "chats/wrapper_lint.html", context, part="lint")
 
 
+def _typed(request: Request, slug: str) -> tuple[WrapperRow, dict[str, str], EditorState]:
+    """The wrapper, what was posted, and what that stands for."""
+    row = _row(slug)
+    data = posted_data(request.POST)
+    return row, data, posted_state(data, recipe_of(row.newest))
+
+
 def _editor(
     request: Request, row: WrapperRow, state: EditorState, given: dict[str, str], status: int = 200
 ) -> HttpResponse:
-    context = _context(request, row, state, given)
+    context = _context(row, state, given)
     if not context["preview"].is_good:
         # Without script there is no preview left on the page: the saved state's stands in for it.
         kept = preview(context["chat"].record, recipe_of(row.newest), context["chat"].upto)
@@ -222,7 +225,7 @@ def _editor(
     return page(request, "chats/wrapper_edit.html", context, status=status)
 
 
-def _context(request: Request, row: WrapperRow, state: EditorState, given: dict[str, str]) -> dict[str, Any]:
+def _context(row: WrapperRow, state: EditorState, given: dict[str, str]) -> dict[str, Any]:
     chat = chosen_chat(given.get("chat", ""), given.get("turn", ""))
     shown = given.get("show", "") if given.get("show", "") in SHOWN else "prompt"
     made = Preview(problem=chat.problem) if chat.problem else preview(chat.record, state.recipe, chat.upto)
