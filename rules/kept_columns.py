@@ -18,10 +18,10 @@ from rules.domain.columns import Columns
 from rules.domain.language import check
 from rules.domain.language.tree import Node
 from rules.domain.masks import Points
+from rules.domain.points import Defaults
 from rules.domain.rule_set import BrokenRule, RuleSpec
 from rules.domain.segment_cache import SegmentCache
 from rules.domain.settling import Rule
-from rules.domain.turns import Defaults
 from rules.models import Segment, SegmentAtom
 from rules.queries.segments import Part
 

@@ -31,10 +31,11 @@ from rules.domain.language import check
 from rules.domain.language.tree import Node
 from rules.domain.manifest import CatalogueEntry
 from rules.domain.nudges import KnownPrompts
+from rules.domain.points import Walk
 from rules.domain.sequels import SequelsBuilder
 from rules.domain.texts import open_texts
 from rules.domain.tools import ToolCatalogue, ToolEntry
-from rules.domain.turns import WALKER_VERSION, Walk, walk
+from rules.domain.turns import WALKER_VERSION, walk
 from rules.models import KnownPrompt, ReplayChunk, Segment, SegmentAtom, SegmentChat
 from rules.queries.manifests import BATCH, catalogue_digest, catalogue_entries
 from rules.queries.rules import live_entries

@@ -17,8 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rules.domain.language.environment import FINISH_REASONS
+from rules.domain.points import NO_DEFAULTS, ChatFacts, Defaults, Walk
 from rules.domain.texts import TextsBuilder
-from rules.domain.turns import NO_DEFAULTS, WALKER_VERSION, ChatFacts, Defaults, Walk
+from rules.domain.turns import WALKER_VERSION
 
 Column = npt.NDArray[Any]
 Flags = npt.NDArray[np.bool_]

@@ -11,9 +11,9 @@ from typing import Literal
 
 from chats.domain import ROLE_TOOL, ChatRecord
 from rules.domain.context import TurnContext
+from rules.domain.deciding import RuleDecision, decide
+from rules.domain.points import Walk
 from rules.domain.rule import ContinuationRule, PredicateProblem
-from rules.domain.turns import Walk
-from rules.domain.walk import RuleDecision, decide
 
 LiveOutcome = Literal["fires", "observes", "capped", "shadowed", "false"]
 

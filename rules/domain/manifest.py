@@ -10,9 +10,10 @@ from pydantic import BaseModel, ConfigDict
 
 from rules.domain.nudges import KnownPrompts
 from rules.domain.phrases import HELPER_VERSIONS
+from rules.domain.points import Defaults
 from rules.domain.rule_set import RuleSpec
 from rules.domain.tools import ToolCatalogue, ToolEntry, ToolKind
-from rules.domain.turns import WALKER_VERSION, Defaults
+from rules.domain.turns import WALKER_VERSION
 
 # Rises when the same inputs may give another result.
 ENGINE_VERSION = 1

@@ -14,8 +14,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from rules.domain.columns import Columns, Flags, Segment, SegmentBuilder
+from rules.domain.points import ChatFacts
 from rules.domain.texts import Texts
-from rules.domain.turns import ChatFacts
 
 _POINT_FLAGS = ("is_round", "tools_available", "mutated", "verified_after_mutation", "verify_failed")
 _POINT_INTS = (

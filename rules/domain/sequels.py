@@ -19,9 +19,9 @@ from rules.domain.language.environment import FINISH_REASONS
 from rules.domain.language.tree import Node, fields_read
 from rules.domain.masks import Points, mask
 from rules.domain.phrases.folding import fold
+from rules.domain.points import Walk
 from rules.domain.pruning import Selection
 from rules.domain.settling import Outcome, Places, Rule
-from rules.domain.turns import Walk
 
 Ints = npt.NDArray[np.int64]
 

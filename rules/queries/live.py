@@ -14,15 +14,16 @@ from typing import Any, Final
 from chats.domain import ChatRecord
 from eleanor_site.tenants.models import PromptLanguage, Tenant
 from rules.domain.context import TurnContext
+from rules.domain.deciding import replay, status_of
 from rules.domain.language import Node, check
 from rules.domain.live import LiveDecision, LiveRule, awaits_decision, decide_live
 from rules.domain.nudges import KnownPrompts
+from rules.domain.points import Point
 from rules.domain.rule import ContinuationRule
 from rules.domain.rule_set import BrokenRule, RuleSpec, compile_rule, rule_set_digest
 from rules.domain.scalar import trace
 from rules.domain.tools import ToolCatalogue, ToolEntry
-from rules.domain.turns import Point, walk
-from rules.domain.walk import replay, status_of
+from rules.domain.turns import walk
 from rules.models import KnownPrompt, Release, ReleaseEntry
 from rules.queries.manifests import catalogue_entries, defaults_of
 

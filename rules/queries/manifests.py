@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from chats.models import ChatVersion
 from eleanor_site.tenants.models import Tenant
 from rules.domain.manifest import CatalogueEntry, Manifest, corpus_digest
+from rules.domain.points import Defaults
 from rules.domain.rule_set import RuleSpec
-from rules.domain.turns import Defaults
 from rules.models import KnownPrompt, ToolEntry
 
 BATCH = 900  # SQLite takes at most 999 parameters in older builds

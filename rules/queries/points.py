@@ -10,11 +10,11 @@ from chats.domain import ROLE_TOOL, ChatRecord
 from chats.models import Chat, ChatVersion
 from chats.queries.chats import record_of
 from eleanor_site.tenants.models import Tenant
+from rules.domain.deciding import Decision, replay
 from rules.domain.language import check
 from rules.domain.rule_set import RuleSpec, compile_rules
 from rules.domain.scalar import Mark, trace
 from rules.domain.turns import walk
-from rules.domain.walk import Decision, replay
 from rules.queries.manifests import manifest_of
 from rules.queries.timeline import RuleStory, context_rows, stories
 

@@ -13,9 +13,9 @@ import numpy as np
 from rules import kept_columns
 from rules.domain.comparing import translation
 from rules.domain.masks import Points
+from rules.domain.points import Defaults
 from rules.domain.replaying import unpack_outcome
 from rules.domain.settling import Outcome, Rule
-from rules.domain.turns import Defaults
 from rules.models import Replay, ReplayChunk, Segment, SegmentChat
 from rules.queries.replays import compared, manifest
 from rules.queries.segments import Part

@@ -14,11 +14,11 @@ from eleanor_site.numbers import whole_number
 from rules import kept_columns
 from rules.domain.columns import segment_digest
 from rules.domain.comparing import NOWHERE, translation
+from rules.domain.deciding import status_of
 from rules.domain.masks import Points
 from rules.domain.replaying import unpack_outcome
 from rules.domain.results import Finding, Status, chats_digest, merge_counts, sum_of_digests
 from rules.domain.settling import NONE, Outcome, Places
-from rules.domain.walk import status_of
 from rules.models import RemovedFinding, Replay, ReplayChunk, SegmentChat
 from rules.queries.replay_chunks import DoneChunk, chats_in, done_chunk, done_chunks, strays_of
 from rules.queries.replay_facets import FacetedChunk, Judgements, Languages, judgements, languages_of

@@ -16,9 +16,9 @@ from django.utils.translation import ngettext
 from chats.models import ChatVersion
 from eleanor_site.tenants.models import Tenant
 from rules.domain.manifest import Manifest
+from rules.domain.points import Defaults
 from rules.domain.results import COUNTS, STATUSES, Finding, merge_counts
 from rules.domain.rule_set import RuleSpec, rule_set_digest
-from rules.domain.turns import Defaults
 from rules.models import RemovedFinding, Replay, ReplayChunk, Verdict
 from rules.queries.manifests import catalogue_digest
 from rules.queries.segments import Scope, kept_view

@@ -12,8 +12,8 @@ from django.db.models import Exists, OuterRef, Q, QuerySet
 from chats.queries.chats import record_of
 from eleanor_site.tenants.models import Tenant, User
 from rules.domain.agreement import PairAgreement, Share, agreed, fleiss, pairwise, precision, recall
+from rules.domain.deciding import Decision
 from rules.domain.manifest import Manifest
-from rules.domain.walk import Decision
 from rules.models import ReviewItem, ReviewQueue, Verdict
 from rules.queries.manifests import manifest_of
 from rules.queries.replays import manifest

@@ -15,12 +15,13 @@ from chats.models import ChatVersion
 from chats.queries.chats import record_of
 from eleanor_site.tenants.models import Tenant
 from rules.domain.context import TurnContext
+from rules.domain.deciding import Decision, RuleOutcome, decide, replay
 from rules.domain.language.environment import FIELDS, FINISH_REASONS
 from rules.domain.manifest import Manifest
+from rules.domain.points import Walk
 from rules.domain.rule import ContinuationRule
 from rules.domain.rule_set import BrokenRule, RuleSpec, compile_rules
-from rules.domain.turns import Walk, walk
-from rules.domain.walk import Decision, RuleOutcome, decide, replay
+from rules.domain.turns import walk
 from rules.models import Rule, RuleTest
 from rules.queries.manifests import manifest_of
 

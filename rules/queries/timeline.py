@@ -14,12 +14,13 @@ from chats.domain import ROLE_TOOL, CanonicalMessage, ChatRecord, MessageDetails
 from chats.models import ChatVersion
 from chats.queries.chats import record_of
 from rules.domain.context import TurnContext
+from rules.domain.deciding import Decision, replay
 from rules.domain.language import check
 from rules.domain.manifest import Manifest
+from rules.domain.points import Point, Walk
 from rules.domain.rule_set import RuleSpec, compile_rules
 from rules.domain.scalar import TraceNode, trace
-from rules.domain.turns import Point, Walk, walk
-from rules.domain.walk import Decision, replay
+from rules.domain.turns import walk
 
 TEXT_SHOWN = 4_000
 # A page ends at the first turn after so many messages, and in a long turn after at most this many.

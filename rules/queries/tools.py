@@ -13,12 +13,13 @@ from dataclasses import dataclass, field
 from chats.models import ChatVersion
 from chats.queries.chats import record_of
 from eleanor_site.tenants.models import Tenant
+from rules.domain.deciding import replay
 from rules.domain.manifest import CatalogueEntry
 from rules.domain.nudges import KnownPrompts
+from rules.domain.points import Point, Walk
 from rules.domain.rule_set import compile_rules
 from rules.domain.tools import FALLBACK, ToolCatalogue, ToolEntry
-from rules.domain.turns import Point, Walk, walk
-from rules.domain.walk import replay
+from rules.domain.turns import walk
 from rules.models import KnownPrompt, Segment, SegmentChat
 from rules.queries.manifests import catalogue_digest, catalogue_entries, defaults_of
 from rules.queries.rules import rule_set

@@ -16,8 +16,9 @@ from chats.domain import ChatRecord
 from chats.models import Chat, ChatVersion, ImportJob
 from eleanor_site.tenants.models import Tenant
 from rules.domain.nudges import KnownPrompts
+from rules.domain.points import Walk
 from rules.domain.tools import ToolCatalogue, ToolEntry
-from rules.domain.turns import Walk, walk
+from rules.domain.turns import walk
 from rules.models import KnownPrompt, RecordedNudge
 from rules.queries.manifests import catalogue_digest, catalogue_entries
 from rules.queries.segments import newest_prompt

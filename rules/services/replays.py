@@ -16,8 +16,8 @@ from eleanor_site.problems import Refused
 from eleanor_site.sending import send_on_commit
 from eleanor_site.tenants.models import Tenant, User
 from rules.domain.manifest import Manifest
+from rules.domain.points import NO_DEFAULTS, Defaults
 from rules.domain.rule_set import BrokenRule, RuleSpec, compile_rule
-from rules.domain.turns import NO_DEFAULTS, Defaults
 from rules.models import Replay, ReplayChunk
 from rules.queries.manifests import BATCH, content_hashes, manifest_of, manifest_over
 from rules.queries.replays import Compared

@@ -19,11 +19,11 @@ from eleanor_site.audit.models import Entry
 from eleanor_site.audit.services import record
 from eleanor_site.problems import Refused
 from eleanor_site.tenants.models import Tenant, User
+from rules.domain.deciding import Decision
+from rules.domain.deciding import replay as replay_chat
 from rules.domain.manifest import Manifest
 from rules.domain.rule_set import compile_rules
 from rules.domain.turns import walk
-from rules.domain.walk import Decision
-from rules.domain.walk import replay as replay_chat
 from rules.models import Replay, ReviewItem, ReviewQueue, Verdict
 from rules.models.rules import Stage
 from rules.queries.replays import findings, manifest

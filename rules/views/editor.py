@@ -22,7 +22,7 @@ from rules.builder_fields import NEW_ROWS, builder_rows, built_source
 from rules.completion_words import described
 from rules.diagnostic_sentences import diagnosed
 from rules.domain.language import check
-from rules.forms import CONFLICT_PREFIX, NewRuleForm, RuleForm
+from rules.forms.rules import CONFLICT_PREFIX, NewRuleForm, RuleForm
 from rules.models import ReleaseEntry, Rule, RuleDraft
 from rules.models.rules import CONTENT_FIELDS
 from rules.queries import effects

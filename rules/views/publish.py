@@ -18,7 +18,7 @@ from eleanor_site.tenants.models import Role
 from eleanor_site.web import Request, page, posted
 from rules.differences import FIELD_LABELS, differences
 from rules.domain.language import check
-from rules.forms import CONFLICT_PREFIX, PublishForm
+from rules.forms.rules import CONFLICT_PREFIX, PublishForm
 from rules.models import Proposal, Rule, RuleDraft, RuleVersion
 from rules.models.rules import CONTENT_FIELDS
 from rules.queries import effects

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_POST, require_safe
 from eleanor_site.access import publisher, viewer
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page
-from rules.forms import NoteForm
+from rules.forms.rules import NoteForm
 from rules.models import Proposal, Release
 from rules.queries.rules import live_number
 from rules.services import publishing

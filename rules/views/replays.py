@@ -21,10 +21,10 @@ from eleanor_site.health import broker_answers
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page, posted, wants_part
 from rules.domain.results import STATUSES
+from rules.forms.replays import ReplayForm
 from rules.models import Replay
 from rules.queries import replay_exports as exports
 from rules.queries import replays as queries
-from rules.replay_form import ReplayForm
 from rules.services import replays as services
 
 _LONGEST_LANGUAGE = 5

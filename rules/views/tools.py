@@ -14,11 +14,11 @@ from eleanor_site.access import author, viewer
 from eleanor_site.web import Request, page, wants_part
 from rules.domain.manifest import CatalogueEntry
 from rules.domain.tools import BUILT_IN_ENTRIES
+from rules.forms.tools import CatalogueEntryForm
 from rules.models import ToolEntry
 from rules.queries.manifests import catalogue_entries
 from rules.queries.tools import catalogue_use, tool_effect
 from rules.services import tools as services
-from rules.tool_form import CatalogueEntryForm
 
 STEPS = {"up": -1, "down": 1}
 

@@ -162,8 +162,8 @@ def engine_rate(given: list[dict[str, Any]]) -> float:
     """Contexts a second of the engine alone."""
     from rules.domain.catalogue import default_rule_texts
     from rules.domain.context import TurnContext
+    from rules.domain.deciding import decide
     from rules.domain.rule_set import RuleSpec, compile_rules
-    from rules.domain.walk import decide
 
     rules = compile_rules(
         [

@@ -31,12 +31,13 @@ from rules.domain.columns import Columns, Segment, SegmentBuilder
 from rules.domain.effects import PREVIEW_SECONDS, LiveEffects
 from rules.domain.language import check
 from rules.domain.masks import Points, mask
+from rules.domain.points import NO_DEFAULTS, Walk
 from rules.domain.replaying import replay_segment
 from rules.domain.rule import ContinuationRule, first_applicable
 from rules.domain.settling import Rule, candidates, codes_of, settle_by_walk, settle_rule_by_rule
 from rules.domain.texts import open_texts
 from rules.domain.tools import ToolCatalogue
-from rules.domain.turns import NO_DEFAULTS, Walk, walk
+from rules.domain.turns import walk
 from tests.golden._columns import engine_rules
 from tests.golden.corpus import COUNTED, KNOWN_FIRINGS, KNOWN_SEED, USER_RULE
 from tests.rules.domain.corpora import corpus_maker

@@ -9,16 +9,16 @@ from typing import Any
 from rules.domain.atoms import Atoms
 from rules.domain.catalogue import default_rule_texts
 from rules.domain.columns import SEGMENT_POINTS, Columns, build_segments
+from rules.domain.deciding import replay
 from rules.domain.language import check
 from rules.domain.language.environment import FINISH_REASONS
 from rules.domain.masks import Points, mask
+from rules.domain.points import NO_DEFAULTS, Walk
 from rules.domain.replaying import replay_segment
 from rules.domain.rule import ContinuationRule
 from rules.domain.scalar import compile_scalar
 from rules.domain.settling import NONE, Rule, candidates, codes_of, settle_by_walk
 from rules.domain.texts import Texts, open_texts
-from rules.domain.turns import NO_DEFAULTS, Walk
-from rules.domain.walk import replay
 
 
 def engine_rules(user_rule: str) -> list[Rule]:

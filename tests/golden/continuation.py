@@ -10,10 +10,10 @@ from typing import Any
 
 from chats.domain.exchange import from_exchange
 from rules.domain import ContinuationRule, TurnContext, default_rules, first_applicable, phrases
+from rules.domain.deciding import replay
 from rules.domain.nudges import KnownPrompts
 from rules.domain.tools import ToolCatalogue, outcome
 from rules.domain.turns import walk
-from rules.domain.walk import replay
 
 Case = dict[str, Any]
 CHAT_KEYS = ("ai_name", "ai_role", "human_role", "system_role")

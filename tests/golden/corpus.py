@@ -19,11 +19,12 @@ from typing import Any
 
 from chats.domain.exchange import from_json
 from rules.domain import ContinuationRule, default_rules
+from rules.domain.deciding import replay
 from rules.domain.language import check
+from rules.domain.points import NO_DEFAULTS, Point, Walk
 from rules.domain.scalar import compile_scalar
 from rules.domain.tools import ToolCatalogue
-from rules.domain.turns import NO_DEFAULTS, Point, Walk, walk
-from rules.domain.walk import replay
+from rules.domain.turns import walk
 from tests.golden._columns import ColumnJudge, engine_rules
 
 USER_RULE = "ctx.final_text.matches('(?i)(unable to|cannot|je ne peux pas|impossible de) ') && ctx.tool_calls_total < 3"

@@ -19,13 +19,13 @@ from eleanor_site.tenants.models import Tenant
 from rules.chunks import segments
 from rules.chunks.replays import run_here
 from rules.domain import phrases
+from rules.domain.deciding import replay
 from rules.domain.language import check
 from rules.domain.manifest import Manifest
 from rules.domain.near_misses import clauses_of
 from rules.domain.rule_set import RuleSpec, compile_rules
 from rules.domain.scalar import compile_scalar
 from rules.domain.turns import walk
-from rules.domain.walk import replay
 from rules.models import SegmentAtom
 from rules.queries import effects
 from rules.queries.manifests import manifest_of

@@ -20,11 +20,12 @@ from eleanor_site.tenants.models import Tenant
 from rules.chunks import aftermaths, preparing
 from rules.chunks.replays import compute, run_chunk, run_here, write
 from rules.domain.aftermath import Aftermath, by_group, merged
+from rules.domain.deciding import replay as replay_chat
 from rules.domain.language import check
 from rules.domain.language.tree import fields_read
+from rules.domain.points import Defaults
 from rules.domain.rule_set import RuleSpec, compile_rules
-from rules.domain.turns import Defaults, walk
-from rules.domain.walk import replay as replay_chat
+from rules.domain.turns import walk
 from rules.models import Preparation, Replay, ReplayChunk, Segment, SegmentChat
 from rules.queries.replay_aftermath import aftermath_report, counting, is_told, untold_chunks
 from rules.queries.replays import manifest

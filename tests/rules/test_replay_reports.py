@@ -19,7 +19,7 @@ from chats.models import ChatVersion, Corpus, ImportJob, SavedSearch
 from eleanor_site.exports import check
 from eleanor_site.tenants.models import Tenant
 from rules.chunks.replays import run_here
-from rules.domain.turns import Defaults
+from rules.domain.points import Defaults
 from rules.models import Replay, ReplayChunk, Segment
 from rules.queries.replay_findings import flaws
 from rules.queries.replays import FindingFilter, changed_points, comparison, counts, findings, input_differences

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from rules.domain.aftermath import Aftermath
+from rules.domain.deciding import Decision
 from rules.domain.phrases import is_go_ahead
 from rules.domain.phrases.folding import fold
-from rules.domain.turns import NO_DEFAULTS, Defaults, Point, Walk
-from rules.domain.walk import Decision
+from rules.domain.points import NO_DEFAULTS, Defaults, Point, Walk
 
 ROUNDS_LOOKED_AT = 2
 

@@ -14,9 +14,10 @@ from rules.domain.atoms import Atoms
 from rules.domain.columns import Columns, Segment, build_segments
 from rules.domain.context import FinishReason, TurnContext
 from rules.domain.masks import Points
+from rules.domain.points import NO_DEFAULTS, ChatFacts, Defaults, Point, Turn, Walk
 from rules.domain.texts import open_texts
 from rules.domain.tools import ToolCatalogue
-from rules.domain.turns import NO_DEFAULTS, ChatFacts, Defaults, Point, Turn, Walk, walk
+from rules.domain.turns import walk
 from tests.rules.domain.language.random_predicates import CODES, TEXTS
 from tests.shared_data import SHARED
 

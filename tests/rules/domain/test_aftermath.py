@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from rules.domain.aftermath import Aftermath, merged
+from rules.domain.deciding import replay
 from rules.domain.rule_set import RuleSpec, compile_rules
 from rules.domain.tools import ToolCatalogue
 from rules.domain.turns import walk
-from rules.domain.walk import replay
 from tests.rules.domain.aftermath_loop import aftermath
 from tests.rules.domain.chats import Message, answer, calls, chat, nudge, result, user
 

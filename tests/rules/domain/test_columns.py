@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.domain.columns import STRIPES, Columns, DamagedSegment, SegmentBuilder, build_segments
+from rules.domain.points import Defaults
 from rules.domain.texts import SAME, open_texts
-from rules.domain.turns import Defaults
 from tests.rules.domain.corpora import corpus_walks, random_walk
 from tests.shared_data import needs_shared
 

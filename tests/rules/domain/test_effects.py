@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules.domain.comparing import compare, counterfactual, translation
+from rules.domain.deciding import replay
 from rules.domain.effects import LiveEffects
 from rules.domain.language import check
 from rules.domain.near_misses import near_misses
@@ -18,7 +19,6 @@ from rules.domain.replaying import COUNTED, findings, pack_outcome, replay_segme
 from rules.domain.rule import ContinuationRule
 from rules.domain.scalar import compile_scalar
 from rules.domain.settling import NONE, Rule
-from rules.domain.walk import replay
 from tests.rules.domain.corpora import contexts_of, random_walk, views_of
 from tests.rules.domain.language.random_predicates import CODES, Predicates
 from tests.rules.domain.test_settling import by_definition, random_rules

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rules.domain.atoms import atoms_of
 from rules.domain.language import check
 from rules.domain.masks import bounds, mask
+from rules.domain.points import Defaults
 from rules.domain.scalar import compile_scalar
-from rules.domain.turns import Defaults
 from tests.rules.domain.corpora import contexts_of, corpus_walks, random_walk, views_of
 from tests.rules.domain.language.random_predicates import CODES, Predicates
 from tests.shared_data import needs_shared

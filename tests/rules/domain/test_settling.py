@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rules.domain.deciding import replay
 from rules.domain.language import check
 from rules.domain.rule import ContinuationRule
 from rules.domain.scalar import compile_scalar
@@ -22,7 +23,6 @@ from rules.domain.settling import (
     settle_by_walk,
     settle_rule_by_rule,
 )
-from rules.domain.walk import replay
 from tests.rules.domain.corpora import random_walk, views_of
 from tests.rules.domain.language.random_predicates import CODES, Predicates
 

@@ -8,8 +8,10 @@ from hypothesis import strategies as st
 
 from rules.domain.context import TurnContext
 from rules.domain.nudges import KnownPrompts
+from rules.domain.points import ChatFacts, Defaults, Skipped
+from rules.domain.repeats import call_key
 from rules.domain.tools import ToolCatalogue, ToolEntry
-from rules.domain.turns import ChatFacts, Defaults, Skipped, call_key, walk
+from rules.domain.turns import walk
 from tests.rules.domain.chats import answer, calls, chat, nudge, result, user
 
 BUILT_IN = ToolCatalogue()

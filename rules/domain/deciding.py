@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 from rules.domain.context import TurnContext
+from rules.domain.points import NO_DEFAULTS, Defaults, Point, Walk
 from rules.domain.rule import ContinuationRule, PredicateProblem
-from rules.domain.turns import NO_DEFAULTS, Defaults, Point, Walk
 
 RuleOutcome = Literal["fires", "capped", "shadowed", "false"]
 Status = Literal["reproduced", "different", "new", "recorded_only"]

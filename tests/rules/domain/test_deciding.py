@@ -4,10 +4,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules.domain import ContinuationRule, first_applicable
+from rules.domain.deciding import decide, replay
+from rules.domain.points import Defaults
 from rules.domain.rule import PredicateProblem
 from rules.domain.tools import ToolCatalogue
-from rules.domain.turns import Defaults, walk
-from rules.domain.walk import decide, replay
+from rules.domain.turns import walk
 from tests.rules.domain.chats import answer, calls, chat, nudge, result, user
 
 CATALOGUE = ToolCatalogue()

@@ -11,8 +11,8 @@ from django.utils.translation import gettext_lazy, ngettext
 from chats.models import Corpus, ImportJob, SavedSearch
 from eleanor_site.jobs import Status
 from eleanor_site.tenants.models import Tenant
+from rules.domain.points import Defaults
 from rules.domain.rule_set import RuleSpec, rule_set_digest
-from rules.domain.turns import Defaults
 from rules.models import Release
 from rules.queries.replays import Compared
 from rules.queries.rules import live_number, rule_set

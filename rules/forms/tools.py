@@ -10,7 +10,7 @@ from rules.diagnostic_sentences import sentence
 from rules.domain.language.diagnostics import Diagnostic
 from rules.domain.language.patterns import built_in_sample, problem_in
 from rules.domain.manifest import CatalogueEntry
-from rules.forms import ToolEntryForm
+from rules.forms.rules import ToolEntryForm
 from rules.models import ToolEntry
 
 PATTERNS = ("argument_pattern", "success_pattern", "failure_pattern")
