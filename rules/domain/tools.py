@@ -161,15 +161,16 @@ def _wildcard(pattern: str) -> Any:
     at = 0
     while at < len(pattern):
         char = pattern[at]
-        closing = pattern.find("]", at + 2) if char == "[" else -1
+        # A "]" right behind the opening, or behind its "!", stands for itself.
+        first = at + 2 if pattern.startswith(("[!", "[^"), at) else at + 1
+        closing = pattern.find("]", first + 1) if char == "[" else -1
         if char == "*":
             pieces.append(".*")
         elif char == "?":
             pieces.append(".")
         elif closing > 0:
-            inside = pattern[at + 1 : closing]
-            negated = "^" if inside[0] in "!^" else ""
-            pieces.append(f"[{negated}{_character_class(inside[len(negated) :])}]")
+            negated = "^" if first == at + 2 else ""
+            pieces.append(f"[{negated}{_character_class(pattern[first:closing])}]")
             at = closing
         else:
             pieces.append(re2.escape(char))

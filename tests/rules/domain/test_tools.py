@@ -49,7 +49,8 @@ def test_own_entries_come_first_and_the_first_that_fits_decides():
         ("a?c", "abc", True), ("a?c", "ac", False), ("[ab]*", "bash", True), ("[!ab]*", "bash", False),
         ("[a-c]x", "bx", True),
         ("[z-a]x", "zx", True), ("a.c", "abc", False), ("*[", "x[", True), ("[]]", "]", True),
-        ("RUN_*", "x__run_it", True),
+        ("RUN_*", "x__run_it", True), ("a[!]", "a[!]", True), ("a[^]", "a[^]", True), ("[!]]x", "ax", True),
+        ("[!]]x", "]x", False), ("[^]a]x", "ax", False), ("[!", "[!", True), ("[]", "[]", True),
         ("a+b", "aab", False), ("*", "anything\nat all", True), ("été*", "Été_1", True),
     ],
 )  # fmt: skip
