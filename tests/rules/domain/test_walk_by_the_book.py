@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 
 from rules.domain.catalogue import default_rules
 from rules.domain.context import TurnContext
+from rules.domain.deciding import replay
 from rules.domain.nudges import KnownPrompts
+from rules.domain.points import Defaults, Point
 from rules.domain.rule import ContinuationRule
 from rules.domain.tools import ToolCatalogue, ToolEntry, outcome
-from rules.domain.turns import Defaults, Point, walk
-from rules.domain.walk import replay
+from rules.domain.turns import walk
 from tests.rules.domain.chats import Message, chat
 
 CATALOGUE = ToolCatalogue(
