@@ -42,6 +42,7 @@ def has_blocks(message: Any) -> bool:
 
 
 def _fits(row: dict[str, Any]) -> bool:
+    row = _of_batch(row)
     if "exchanges" in row:
         pairs = mappings(row["exchanges"])
         return bool(pairs) and all(_fits_pair(mapping(p.get("request")), p.get("response")) for p in pairs)
@@ -50,6 +51,15 @@ def _fits(row: dict[str, Any]) -> bool:
     if row.get("type") == "message" and isinstance(row.get("content"), list) and row.get("role") == "assistant":
         return "parentUuid" not in row
     return _fits_pair(row, row.get("response"))
+
+
+def _of_batch(row: dict[str, Any]) -> dict[str, Any]:
+    """The request or the answer that a line of a batch holds."""
+    for holder, key in ((row, "params"), (mapping(row.get("result")), "message")):
+        if "custom_id" in row and isinstance(holder.get(key), dict):
+            inner: dict[str, Any] = holder[key]
+            return inner if key == "message" else {"id": row["custom_id"], **inner}
+    return row
 
 
 def _fits_pair(request: dict[str, Any], response: Any) -> bool:
@@ -96,6 +106,7 @@ def _convert(row: Any, reading: Reading, chain: Exchanges) -> Iterator[Item]:
         row = {"messages": row}
     if not isinstance(row, dict):
         raise ReadingProblem("wrong_type", expected="object", found=type(row).__name__)
+    row = _of_batch(row)
     if "exchanges" in row:
         yield from run_of_exchanges(
             row["exchanges"], reading, "messages", lambda request, response: completed(request, response, reading)

@@ -44,6 +44,7 @@ def foreign_nudge(content: str, codes: frozenset[str] = DEFAULT_CODES) -> str | 
 
     Whether an answer came before is the caller's to know.
     """
+    content = content.strip()
     start = " ".join(content[:_LONGEST].split())
     for code, sentences in _SENTENCES.items():
         if code not in codes:

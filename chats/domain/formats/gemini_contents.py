@@ -33,6 +33,7 @@ _PART_KEYS: Final = frozenset(
     }
 )
 _PASSED_OVER: Final = frozenset({"thoughtSignature", "thought_signature", "videoMetadata", "video_metadata"})
+_TEXT_KEYS: Final = frozenset({"text", "thought", "thoughtSignature", "thought_signature"})
 _SETTINGS: Final = ("model", "modelVersion")
 
 
@@ -129,19 +130,37 @@ def chunks_joined(response: Any) -> list[dict[str, Any]]:
     """The candidates of a response; a stream of responses is joined into one."""
     responses = mappings(response) if isinstance(response, list) else [mapping(response)]
     joined: dict[int, dict[str, Any]] = {}
+    texts: dict[int, list[str]] = {}
     for chunk in responses:
         for position, candidate in enumerate(mappings(chunk.get("candidates"))):
             given = candidate.get("index")
             index = given if isinstance(given, int) else position
             known = joined.setdefault(index, {"parts": []})
-            known["parts"].extend(sequence(mapping(candidate.get("content")).get("parts")))
+            for n, part in enumerate(sequence(mapping(candidate.get("content")).get("parts"))):
+                last = known["parts"][-1] if known["parts"] else None
+                if last is not None and n == 0 and _goes_on(last, part):
+                    texts.setdefault(id(last), [last["text"]]).append(part["text"])
+                    continue
+                known["parts"].append(dict(part) if isinstance(part, dict) else part)
             finish = text(candidate.get("finishReason")) or text(candidate.get("finish_reason"))
             known["finish"] = finish or known.get("finish")
             known["model"] = text(chunk.get("modelVersion")) or text(chunk.get("model_version")) or known.get("model")
             usage = mapping(chunk.get("usageMetadata")) or mapping(chunk.get("usage_metadata"))
             known["usage"] = usage or known.get("usage")
             known["created"] = chunk.get("createTime") or known.get("created")
+    for candidate in joined.values():
+        for part in candidate["parts"]:
+            if id(part) in texts:
+                part["text"] = "".join(texts[id(part)])
     return [joined[i] for i in sorted(joined)]
+
+
+def _goes_on(last: Any, part: Any) -> bool:
+    """Whether a part of the next chunk of a stream goes on with the text, or the thought, of the one before."""
+    both = [mapping(last), mapping(part)]
+    return all(isinstance(p.get("text"), str) and p.keys() <= _TEXT_KEYS for p in both) and (
+        both[0].get("thought") == both[1].get("thought")
+    )
 
 
 def fill_request(contents: ContentReader, request: dict[str, Any]) -> None:
@@ -277,7 +296,6 @@ class ContentReader:
             self.draft.set_finish(finish)
 
     def _flush(self, answer: Content, calls: list[Call], given: dict[str, Any], finish: str | None = None) -> None:
-        answer.texts = ["".join(answer.texts)] if answer.texts and not answer.parts else answer.texts
         self.draft.add("assistant", answer, calls=calls, finish=finish, **given)
 
     def _call(self, call: dict[str, Any], index: int, n: int) -> Call:

@@ -55,7 +55,7 @@ def _is_normalised(top: dict[str, Any]) -> bool:
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:
     if all(text(mapping(r).get("type")) in _TYPES for r in document.head.rows):
-        yield from read_whole(document, reading, lambda rows: _chats({}, mappings(rows), reading))
+        yield from read_whole(document, reading, lambda rows: _chats({}, reading.objects(rows), reading))
         return
     yield from read_rows(document.rows(), reading, lambda row: _convert(mapping(row), reading))
 

@@ -53,6 +53,8 @@ def _fits(row: dict[str, Any]) -> bool:
         return bool(pairs) and all(_is_request(mapping(p.get("request"))) for p in pairs)
     if isinstance(row.get("request"), dict):
         return _is_request(row["request"])
+    if isinstance(row.get("body"), dict):
+        return _is_request(row["body"])
     if mapping(unwrapped(row.get("response"))).get("object") == "response":
         return True
     if row.get("object") == "response" or _is_item_list(row.get("output")):
@@ -120,6 +122,8 @@ def _convert(row: Any, reading: Reading, run: _Run) -> Iterator[Item]:
         yield from rest[-1:]
     elif isinstance(row.get("request"), dict):
         yield from run.add(row["request"], row.get("response"))
+    elif isinstance(row.get("body"), dict):
+        yield from run.add(row["body"], row.get("response"))
     elif isinstance(row.get("items"), list) and "input" not in row:
         yield from _completed({**row, "input": row["items"]}, None, reading)
     elif isinstance(row.get("output"), list) and ("input" not in row or isinstance(row.get("input"), dict)):

@@ -12,7 +12,7 @@ from chats.domain.formats.foreign_nudges import foreign_nudge
 from chats.domain.formats.parts import plain_text
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, read_whole, share
-from chats.domain.formats.values import at, label, mapping, mappings, moment, scalars, sequence, text, whole
+from chats.domain.formats.values import at, label, mapping, moment, scalars, sequence, text, whole
 
 FORMAT: Final = "openhands"
 _CALLS: Final = frozenset(
@@ -49,32 +49,34 @@ def _is_pair(value: Any) -> bool:
     return isinstance(value, list) and len(value) == 2 and any(map(_is_event, value))
 
 
-def _events_of(row: dict[str, Any]) -> list[dict[str, Any]] | None:
+def _events_of(row: dict[str, Any]) -> list[Any] | None:
     """The events of an output row; older files hold pairs of action and observation."""
     for key in ("history", "trajectory", "events"):
         value = row.get(key)
-        if isinstance(value, list) and value and all(_is_event(e) or _is_pair(e) for e in value[:20]):
-            return [e for v in value for e in (mappings(v) if isinstance(v, list) else mappings([v]))]
+        if not isinstance(value, list):
+            continue
+        if sum(_is_event(e) or _is_pair(e) for e in value[:20]) * 2 >= max(len(value[:20]), 1):
+            return value
     return None
 
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:
     rows = document.head.rows
     if any(_is_event(r) or _is_pair(r) for r in rows):
-        yield from read_whole(document, reading, lambda values: [_chat({}, _flat(values), reading)])
+        yield from read_whole(document, reading, lambda values: [_chat({}, _flat(values, reading), reading)])
         return
     yield from read_rows(document.rows(), reading, lambda row: [_convert(mapping(row), reading)])
 
 
-def _flat(values: list[Any]) -> list[dict[str, Any]]:
-    return [e for v in values for e in mappings(v if isinstance(v, list) else [v])]
+def _flat(values: list[Any], reading: Reading) -> list[dict[str, Any]]:
+    return reading.objects([e for v in values for e in (v if isinstance(v, list) else [v])])
 
 
 def _convert(row: dict[str, Any], reading: Reading) -> Item:
     events = _events_of(row)
     if events is None:
         raise ReadingProblem("no_messages")
-    return _chat(row, events, reading)
+    return _chat(row, _flat(events, reading), reading)
 
 
 def _chat(row: dict[str, Any], events: list[dict[str, Any]], reading: Reading) -> Item:

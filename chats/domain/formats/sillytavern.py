@@ -39,7 +39,7 @@ def _is_line(row: dict[str, Any]) -> bool:
 
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:
-    return read_whole(document, reading, lambda rows: _chats(mappings(rows), reading))
+    return read_whole(document, reading, lambda rows: _chats(reading.objects(rows), reading))
 
 
 def _chats(rows: list[dict[str, Any]], reading: Reading) -> Iterator[Item]:

@@ -42,7 +42,10 @@ def _has_marks(value: Any) -> bool:
 
 
 def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_is_message, value)) and any(map(_has_marks, value))
+    """Most are messages, and one of them is of this form."""
+    if not isinstance(value, list) or not any(map(_has_marks, value)):
+        return False
+    return sum(map(_is_message, value)) * 2 >= len(value)
 
 
 def read(document: Document, reading: Reading) -> Iterator[Item]:

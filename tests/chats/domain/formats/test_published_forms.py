@@ -367,3 +367,84 @@ class TestSameness:
         assert (identity_key(one), state_hash(one)) == (identity_key(other), state_hash(other))
         rows[0]["messages"][1]["tool_calls"][0]["function"]["arguments"] = {**arguments, "b": 2}
         assert identity_key(imported(json.dumps(rows).encode()).chat) != identity_key(one)
+
+
+class TestGemini:
+    def chunk(self, *parts, finish=None):
+        return {"candidates": [{"content": {"role": "model", "parts": list(parts)}, "finishReason": finish}]}
+
+    def test_pieces_of_a_stream_go_on_and_parts_are_lines(self):
+        request = {"contents": [{"role": "user", "parts": [{"text": "q"}]}]}
+        stream = [
+            self.chunk({"text": "Let me ", "thought": True}),
+            self.chunk({"text": "think", "thought": True}),
+            self.chunk({"text": "he"}, {"text": "new"}),
+            self.chunk({"text": " line"}),
+            self.chunk({"functionCall": {"name": "f", "args": {}}}, finish="STOP"),
+        ]
+        found = imported(as_json({"exchanges": [{"request": request, "response": stream}]}))
+        assert (found.source.format, brief(found.chat)) == (
+            "gemini-contents",
+            ["user: q", "assistant: he\nnew line (Let me think) +f{} =tool_calls"],
+        )
+
+    def test_contents_as_text_and_a_bad_record_among_contents(self):
+        found = imported(as_json({"model": "gemini-x", "contents": "q"}))
+        assert (found.source.format, brief(found.chat)) == ("gemini-contents", ["user: q"])
+        content = {"role": "user", "parts": [{"text": "q"}]}
+        found = imported(as_lines(content, content) + b"{\n" + as_lines({"role": "model", "parts": [{"text": "a"}]}))
+        assert brief(found.chat) == ["user: q", "user: q", "assistant: a"]
+        assert (found.codes, found.report.chats_lost) == (["invalid_json"], 0)
+
+
+class TestBatches:
+    def test_requests_and_results_of_messages(self):
+        request = {"custom_id": "1", "params": {"model": "claude-x", "max_tokens": 9, "system": "S", "messages": [Q]}}
+        found = imported(as_lines(request, request))
+        assert (found.source.format, brief(found.chats[0])) == ("anthropic-messages", ["system: S", "user: q"])
+        assert found.chats[0].external_id == "1"
+        message = {"type": "message", "role": "assistant", "content": [{"type": "text", "text": "a"}]}
+        result = {"custom_id": "1", "result": {"type": "succeeded", "message": message}}
+        found = imported(as_lines(result, result))
+        assert (found.source.format, brief(found.chats[0])) == ("anthropic-messages", ["assistant: a"])
+
+    def test_requests_of_responses(self):
+        request = {"custom_id": "1", "method": "POST", "url": "/v1/responses", "body": {"model": "m", "input": "q"}}
+        found = imported(as_lines(request, request))
+        assert (found.source.format, brief(found.chats[0])) == ("openai-responses", ["user: q"])
+
+
+class TestNudges:
+    def test_white_space_of_any_length_around_the_whole_text(self):
+        messages = [
+            Q,
+            {"role": "assistant", "content": "a"},
+            {"role": "user", "content": " " * 5000 + "Please continue.\n"},
+        ]
+        assert imported(as_json(messages)).chat.details[2].nudge_code == "EXT-GEMINI-CONTINUE"
+
+
+class TestNothingIsLostSilently:
+    @pytest.mark.parametrize(
+        "upload",
+        [
+            {"traj": [Q, 1], "reward": 0},
+            {"simulations": [{"id": "s", "messages": [Q, 1]}]},
+            {"trajectory": [], "history": [Q, 1]},
+            {"history": [{"source": "user", "action": "message", "args": {"content": "q"}}, [1]]},
+            {"messages": [{"role": "user", "parts": [{"type": "text", "text": "q"}]}, 1]},
+            {"projectHash": "h", "messages": [{"type": "user", "content": "q"}, 1]},
+            {"chunkedPrompt": {"chunks": [{"role": "user", "text": "q"}, 1]}},
+            {"schema_version": "x", "steps": [{"source": "user", "message": "q"}, 1]},
+            {
+                "messages": [
+                    {"versions": [{"role": "user", "type": "singleStep", "content": [{"type": "text", "text": "q"}]}]},
+                    1,
+                ]
+            },
+        ],
+    )
+    def test_what_is_no_record_is_counted(self, upload):
+        found = imported(as_json(upload))
+        assert brief(found.chat) == ["user: q"]
+        assert found.report.skipped["no_record"].count == 1
