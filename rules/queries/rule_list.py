@@ -40,11 +40,6 @@ class RuleFilter:
     sort: str = ""
 
     @property
-    def is_narrow(self) -> bool:
-        """Whether it can leave rules out."""
-        return any((self.q, self.stage, self.state, self.lang, self.fired))
-
-    @property
     def query(self) -> str:
         """The query string; what is at its default doesn't appear."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}

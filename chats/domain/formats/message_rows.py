@@ -17,7 +17,6 @@ from chats.domain.formats.values import mapping, sequence, text
 FINETUNE: Final = "openai-finetune"
 HF: Final = "hf-messages"
 COLUMNS: Final = ("messages", "conversation", "conversations", "chat", "trajectory", "traj", "history")
-_ROW_ONLY: Final = frozenset({"text", "system_prompt", "loss_weight", "mask", "cutoff_date"})
 _FINETUNE_KEYS: Final = frozenset({"messages", "tools", "functions", "parallel_tool_calls", "weight", *TASK_IDS})
 _OTHER_ROWS: Final = frozenset({"simulations", "chat_messages", "projectHash"})
 _LIST_OF_OBJECTS: Final = re.compile(r"\s*\[\s*\{")

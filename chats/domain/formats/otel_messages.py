@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from chats.domain.formats.drafts import Call, ChatDraft
 from chats.domain.formats.parts import Content, read_part
 from chats.domain.formats.values import label, mapping, mappings, shown, text
-
-PART_TYPES: Final = frozenset(
-    {"text", "reasoning", "tool_call", "tool_call_response", "blob", "uri", "file", "server_tool_call"}
-)
 
 
 def is_parts_message(value: Any) -> bool:

@@ -62,10 +62,6 @@ class TriggerDetector:
         else:
             self._active.setdefault(node, begun)
 
-    @property
-    def has_triggers(self) -> bool:
-        return bool(self._root.following)
-
     def ignores(self, token: Token) -> bool:
         """Whether recording the token would change nothing and nothing is found or in progress."""
         return not self._active and not self._found and token not in self._root.following

@@ -246,11 +246,6 @@ def searched_bytes(text: str) -> bytes:
     return data[:end]
 
 
-def is_cut(text: str) -> bool:
-    """Whether patterns are searched in the beginning of the text only."""
-    return len(text) * 4 > MATCH_LIMIT and len(searched_bytes(text)) < len(text.encode("utf-8", "replace"))
-
-
 def found_in(pattern: str, text: str) -> bool:
     """Whether the pattern is found anywhere in the text."""
     return compiled(pattern).search(searched_bytes(text)) is not None

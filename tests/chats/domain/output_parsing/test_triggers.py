@@ -33,7 +33,9 @@ def test_a_special_token_is_not_its_spelling() -> None:
 
 
 def test_an_empty_trigger_is_none() -> None:
-    assert not TriggerDetector([""]).has_triggers
+    detector = fed(TriggerDetector([""]), "a")
+    assert not detector.triggered
+    assert detector.ignores("a")
 
 
 def test_a_token_rules_out_what_cannot_follow() -> None:
