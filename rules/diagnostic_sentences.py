@@ -48,6 +48,7 @@ SENTENCES: Mapping[str, str | Promise] = {
     "ascii-boundary": gettext_lazy(
         "\\b knows only unaccented letters, so it doesn't find the start of this word after a space."
     ),
+    "backspace": gettext_lazy("\\b between quotes is a backspace, which no text holds; \\\\b is the edge of a word."),
     "never-seen": gettext_lazy("%(name)s is unknown at every point of these chats, so this can't match."),
     "one-value": gettext_lazy("%(name)s has the same value at every point of this stage: %(value)s."),
     "no-effect": gettext_lazy("This clause never changes the result on these chats."),
@@ -75,8 +76,8 @@ WORDS: Mapping[str, str | Promise] = {
 def sentence(diagnostic: Diagnostic) -> str:
     """The message of this diagnostic, complete and in the reader's language."""
     code = diagnostic.code
-    if code == "regex" and diagnostic.args.get("reason") == "ascii-boundary":
-        code = "ascii-boundary"
+    if code == "regex" and diagnostic.args.get("reason") in ("ascii-boundary", "backspace"):
+        code = str(diagnostic.args["reason"])
     elif code == "expected" and not diagnostic.args.get("found"):
         code = "expected-end"
     template = SENTENCES.get(code)

@@ -303,6 +303,11 @@ class _Checker:
                 span = (places[problem.at[0]], places[problem.at[1]])
             self.report(problem.code, span, None, **problem.args)
             return
+        for at, char in enumerate(pattern):
+            # In an ordinary string `\b` is a backspace, which no text holds; a word boundary is meant.
+            if char == "\b" and self.source.startswith("\\b", places[at]):
+                args = {"reason": "backspace", "fragment": "\\b", "at": at}
+                self.warn("regex", (places[at], places[at + 1]), "\\\\b", **args)
         for (start, end), instead in ascii_boundaries(pattern):
             span = (places[start], places[end])
             written = instead if syntax.token and syntax.token.raw else instead.replace("\\", "\\\\")

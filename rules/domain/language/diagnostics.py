@@ -38,7 +38,7 @@ MESSAGE_ARGUMENTS: Mapping[str, tuple[str, ...]] = {
     "list": ("expected", "found"),
     "empty-list": (),
     "overflow": ("low", "high", "limit"),
-    # patterns; as a warning "regex" has the reason "ascii-boundary"
+    # patterns; as a warning "regex" has the reason "ascii-boundary" or "backspace"
     "regex": ("reason", "fragment", "at"),
     "regex-too-large": ("what", "found", "limit"),
     "regex-slow": ("found", "limit"),

@@ -212,6 +212,12 @@ WARNINGS = [
         {"reason": "ascii-boundary", "fragment": r"\b", "at": 6},
         r"(?:$|[^\pL\pN_])",
     ),
+    (
+        r"ctx.final_text.matches('é«\b»next')",
+        "regex",
+        {"reason": "backspace", "fragment": r"\b", "at": 1},
+        r"\\b",
+    ),
 ]
 KNOWN = ("EAI-GOV-03", "EAI-GOV-07", "LATER")
 
