@@ -72,7 +72,7 @@ def list_chats(
         text=q.strip(), language=language, model=model, format=format, nudged=nudged, start=start, end=end
     )
     rows, following = rows_after(chats(wanted), after, limit)
-    return ChatList(items=[ChatSummary.of(chat) for chat in rows], next=following)
+    return ChatList(items=[ChatSummary.of(chat, listed=True) for chat in rows], next=following)
 
 
 @router.operation("GET", "/chats/{id}", KeyScope.CHATS_READ, answers=ChatAnswer)

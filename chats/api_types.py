@@ -11,6 +11,7 @@ from chats.domain import ChatRecord
 from chats.domain.details import MessageDetails, OfferedTool, ToolCall
 from chats.domain.exchange import ExchangeError, Fault, from_exchange
 from chats.domain.formats import Limits
+from chats.domain.masking import masked, masked_id
 from chats.domain.messages import CanonicalChat, CanonicalMessage
 from chats.models import Chat, WrapperVersion
 from chats.queries.wrappers import WrapperRow
@@ -93,7 +94,11 @@ def _join(path: str, rest: str) -> str:
 
 
 class ChatSummary(BaseModel):
-    """A chat as lists show it; the counts are those of its newest version."""
+    """A chat; the counts are those of its newest version.
+
+    Lists show e-mail addresses, keys and tokens in `external_id` and `title` masked, as pages do; the chat itself,
+    asked for by its `id`, has them as they are.
+    """
 
     id: int
     external_id: str
@@ -111,11 +116,11 @@ class ChatSummary(BaseModel):
     updated_at: datetime
 
     @classmethod
-    def of(cls, chat: Chat) -> ChatSummary:
+    def of(cls, chat: Chat, *, listed: bool = False) -> ChatSummary:
         return cls(
             id=chat.pk,
-            external_id=chat.external_id,
-            title=chat.title,
+            external_id=masked_id(chat.external_id) if listed else chat.external_id,
+            title=masked(chat.title) if listed else chat.title,
             format=chat.format,
             version=chat.version_count,
             language=chat.language,

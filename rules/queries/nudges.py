@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, date, datetime
+from functools import lru_cache
 from typing import Any
 
 from django.db.models import Exists, OuterRef, Q, QuerySet, Sum
@@ -12,6 +13,7 @@ from django.db.models.expressions import RawSQL
 from django.http import QueryDict
 from django_scopes import get_scope
 
+from chats.domain.masking import masked_id
 from eleanor_site.days import day_from, within
 from eleanor_site.numbers import whole_number
 from rules.models import NudgeDay, RecordedNudge, RuleVersion, Verdict
@@ -209,7 +211,10 @@ def total(cells: QuerySet[NudgeDay]) -> int:
 
 
 def export_rows(wanted: NudgeFilter) -> Iterator[dict[str, Any]]:
-    """Every nudge that the filter leaves, as plain values; reads on while they are taken."""
+    """Every nudge that the filter leaves, as plain values; reads on while they are taken.
+
+    Ids that sources gave are masked as on pages; `chat` names the chat, whose own page and export show everything.
+    """
     judged = Verdict.objects.order_by("id").values_list("chat_version", "message", "stage", "code", "value")
     said = {tuple(key): value for *key, value in judged}
     columns = (
@@ -217,10 +222,13 @@ def export_rows(wanted: NudgeFilter) -> Iterator[dict[str, Any]]:
         "version__number", "model", "language", "outcome", "at",
     )  # fmt: skip
     rows = nudges(wanted).values(*columns).iterator(chunk_size=2000)
-    return (_exported(row, said) for row in rows)
+    masked_source = lru_cache(maxsize=4096)(masked_id)  # a chat has many nudges
+    return (_exported(row, said, masked_source) for row in rows)
 
 
-def _exported(row: dict[str, Any], said: dict[tuple[Any, ...], str]) -> dict[str, Any]:
+def _exported(
+    row: dict[str, Any], said: dict[tuple[Any, ...], str], masked_source: Callable[[str], str]
+) -> dict[str, Any]:
     return {
         "nudge": row["id"],
         "time_utc": row["at"].astimezone(UTC).isoformat() if row["at"] else None,
@@ -228,7 +236,7 @@ def _exported(row: dict[str, Any], said: dict[tuple[Any, ...], str]) -> dict[str
         "version": row["version__number"],
         "source": row["source"],
         "chat": row["chat_id"],
-        "external_id": row["chat__external_id"],
+        "external_id": None if row["chat__external_id"] is None else masked_source(row["chat__external_id"]),
         "message": row["message"],
         "point": row["point"],
         "turn": None if row["turn"] is None else row["turn"] + 1,

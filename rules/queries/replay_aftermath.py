@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import QuerySet, Sum
 
 from eleanor_site.jobs import Status
 from rules.domain.aftermath import Aftermath, by_group, merged
-from rules.models import Replay, ReplayChunk
+from rules.models import Preparation, Replay, ReplayChunk
 from rules.queries.replays import manifest
 
 
@@ -18,13 +18,14 @@ from rules.queries.replays import manifest
 class AftermathReport:
     """What came after a replay's firings, of all chats that the filters leave.
 
-    `by_stage` has for each stage rows of rule, model and counts, without those that never fired; `blind` the rules
-    that can't see in some chat, over all models. `chats` were counted; `uncounted` ones of the replay were deleted
-    before, or can't be walked to the same points any more.
+    `by_stage` has for each stage rows of rule, model and counts, without those that never fired; `blind` the same of
+    rules that can't see in some chat; `fires` the firings of each rule. `chats` were counted; `uncounted` ones of the
+    replay were deleted before, or can't be walked to the same points any more.
     """
 
     by_stage: Sequence[tuple[str, Sequence[tuple[str, str, Aftermath]]]]
-    blind: Sequence[tuple[str, Aftermath]]
+    blind: Sequence[tuple[str, str, Aftermath]]
+    fires: Mapping[str, int]
     chats: int
     uncounted: int
 
@@ -57,6 +58,12 @@ def is_told(replay: Replay) -> bool:
     return not untold_chunks(replay).exists()
 
 
+def is_being_told(replay: Replay) -> bool:
+    """Somebody asked, and the work hasn't failed for good."""
+    work = Preparation.objects.filter(kind=Preparation.Kind.AFTERMATH)
+    return replay.aftermath_wanted and not work.filter(status=Status.FAILED).exists()
+
+
 def aftermath_report(replay: Replay, model: str = "", language: str = "") -> AftermathReport:
     """From what the chunks tell; `none` stands for chats whose model or language isn't known."""
     specs = manifest(replay).rules
@@ -75,9 +82,11 @@ def aftermath_report(replay: Replay, model: str = "", language: str = "") -> Aft
         rows = [(code, name, found[code]) for code in codes for name, found in totals.items() if found[code].fires]
         if rows:
             by_stage.append((stage, rows))
-    blind = [(code, counts) for code, counts in merged(totals.values()).items() if counts.blind]
+    codes = [spec.code for spec in specs]
+    blind = [(code, name, found[code]) for code in codes for name, found in totals.items() if found[code].blind]
+    fires = {code: sum(found[code].fires for found in totals.values()) for code in codes}
     chats = sum(_chats(found) for found in chosen.values())
-    return AftermathReport(by_stage, blind, chats, max(0, replay.chats_total - counted))
+    return AftermathReport(by_stage, blind, fires, chats, max(0, replay.chats_total - counted))
 
 
 def _chats(of_rules: dict[str, Aftermath]) -> int:

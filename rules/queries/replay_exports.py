@@ -9,6 +9,7 @@ from typing import Any
 
 from django_scopes import scope
 
+from chats.domain.masking import masked_id
 from chats.models import ChatVersion
 from eleanor_site.tenants.models import Tenant
 from rules.domain.results import Finding
@@ -25,7 +26,10 @@ FORMAT = "eleanor-replay"
 
 @dataclass(frozen=True)
 class ExportRow:
-    """One finding. `version` is that of the rule, 0 where it isn't one of the set; turns count from 1."""
+    """One finding. `version` is that of the rule, 0 where it isn't one of the set; turns count from 1.
+
+    `external_id` is masked as on pages; `chat` names the chat, whose own page and export show everything.
+    """
 
     rule: str
     version: int
@@ -84,7 +88,7 @@ def _row(finding: Finding, versions: dict[str, int], version: ChatVersion) -> Ex
         rule=rule,
         version=versions.get(rule, 0),
         chat=version.chat_id,
-        external_id=version.chat.external_id,
+        external_id=masked_id(version.chat.external_id),
         chat_version=version.number,
         message=finding.message,
         stage=finding.stage,

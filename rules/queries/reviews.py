@@ -77,6 +77,11 @@ class Quality:
     recall: Share
     labels: int
 
+    @property
+    def false_alarms(self) -> Share:
+        """Of the firings that are agreed to be right or wrong, the wrong ones."""
+        return Share(self.precision.n - self.precision.hits, self.precision.n)
+
 
 def queue_rows(by: User) -> list[QueueRow]:
     """The newest fifty queues."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from django.http import Http404, HttpResponse, HttpResponseBase, QueryDict
+from django.shortcuts import redirect
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
 from eleanor_site import downloads
 from eleanor_site.access import viewer
@@ -16,7 +17,8 @@ from rules.queries import nudge_statistics as statistics
 from rules.queries import nudges as queries
 from rules.queries import replay_history as history
 from rules.queries.nudges import GROUPS, NudgeFilter, filter_of
-from rules.queries.replay_aftermath import aftermath_report, counting, is_told
+from rules.queries.replay_aftermath import aftermath_report, counting, is_being_told, is_told
+from rules.queries.reviews import quality_by_code
 from rules.services.aftermaths import prepare_aftermath
 
 # Whose nudges: recorded ones (the default), those that rules would fire in a replay, or both at each point.
@@ -109,11 +111,18 @@ def _choices(request: Request, shown: str) -> dict[str, Any]:
 
 
 @viewer
-@require_safe
+@require_http_methods(["GET", "HEAD", "POST"])
 def nudge_statistics(request: Request) -> HttpResponse:
-    """For each rule and model: how often, what came of it, and what came after firings of a replay."""
+    """For each rule and model: how often, what came of it, and what came after firings of a replay.
+
+    A replay that doesn't tell what came after is counted on POST, with its progress here.
+    """
     wanted = filter_of(request.GET)
     replay = _replay(request)
+    if request.method == "POST":
+        if replay is not None:
+            prepare_aftermath(tenant=request.tenant, replay=replay)
+        return redirect(f"{request.get_full_path()}#aftermath")
     context: dict[str, Any] = {
         "wanted": wanted,
         "query": queries.filter_query(wanted),
@@ -122,22 +131,25 @@ def nudge_statistics(request: Request) -> HttpResponse:
         "replays": history.finished_replays(),
         "models": queries.models(),
     }
-    asked = "after_firings" in request.GET
     if replay is not None:
-        if asked:
-            prepare_aftermath(tenant=request.tenant, replay=replay)
-        if is_told(replay):
-            context["report"] = aftermath_report(replay, wanted.model, wanted.language)
-        elif asked:
-            context["counting"] = counting(replay)
-    if not asked or not wants_part(request):
+        context |= _aftermath(replay, wanted)
+    if not wants_part(request):
         context["rows"] = statistics.rules_and_models(wanted)
-        return page(request, "rules/nudge_statistics.html", context)
-    is_polling = request.GET.get("part") == "came_after"
-    answer = page(request, "rules/nudge_statistics.html", context, part="came_after" if is_polling else "aftermath")
-    if is_polling and "counting" not in context:
+    answer = page(request, "rules/nudge_statistics.html", context, part="came_after")
+    if wants_part(request) and "counting" not in context:
         answer.status_code = 286  # nothing changes from here on
     return answer
+
+
+def _aftermath(replay: Replay, wanted: NudgeFilter) -> dict[str, Any]:
+    if is_told(replay):
+        report = aftermath_report(replay, wanted.model, wanted.language)
+        judged = quality_by_code()
+        samples = [{"code": code, "fires": fires, "quality": judged.get(code)} for code, fires in report.fires.items()]
+        return {"report": report, "samples": samples}
+    if is_being_told(replay):
+        return {"counting": counting(replay)}
+    return {}
 
 
 @viewer

@@ -193,7 +193,7 @@ def test_the_statistics_page(viewer: Client, acme: Tenant) -> None:
     nudged_chat(acme)
     make_replay(acme, drafts=False)
     page = viewer.get("/t/acme/nudges/rules").content.decode()
-    assert "<code>finish_reason</code> 1" in page
+    assert "(no finish reason)</span> 1" in page
     assert "Counted over one chat." in page
 
 
@@ -211,3 +211,24 @@ def test_the_export_holds_what_the_filters_leave(viewer: Client, acme: Tenant, f
     assert (row["rule"], row["external_id"], row["outcome"]) == ("ACME-01", "n-1", "acted")
     assert row["time_utc"] == "2026-05-04T10:01:00+00:00"
     assert viewer.get("/t/acme/nudges/export?format=xml").status_code == 404
+
+
+SECRET_ID = "session-jane.doe@example.com"
+
+
+def test_exports_mask_ids_as_pages_do(viewer: Client, acme: Tenant) -> None:
+    """A chat's own page and export show everything; lists, and exports of lists, don't."""
+    publish(acme, make_rule(acme, expression="true"))
+    nudged_chat(acme, name=SECRET_ID, title="Password: hunter22")
+    replay = make_replay(acme, drafts=False)
+    page = viewer.get("/t/acme/chats/").content.decode()
+    nudges = b"".join(viewer.get("/t/acme/nudges/export?format=jsonl").streaming_content).decode()
+    firings = b"".join(viewer.get(f"/t/acme/replays/{replay.pk}/export?format=jsonl").streaming_content).decode()
+    shown = "session-•••@•••"
+    assert shown in page or "•••@•••" in page
+    for text in (page, nudges, firings):
+        assert "jane" not in text
+        assert "example.com" not in text
+    assert json.loads(nudges.splitlines()[0])["external_id"] == json.loads(firings.splitlines()[0])["external_id"]
+    chats = b"".join(viewer.get("/t/acme/chats/export").streaming_content).decode()
+    assert SECRET_ID in chats

@@ -26,7 +26,7 @@ from rules.domain.language.tree import fields_read
 from rules.domain.points import Defaults
 from rules.domain.rule_set import RuleSpec, compile_rules
 from rules.domain.turns import walk
-from rules.models import Preparation, Replay, ReplayChunk, Segment, SegmentChat
+from rules.models import Preparation, Replay, ReplayChunk, Segment, SegmentChat, Verdict
 from rules.queries.replay_aftermath import aftermath_report, counting, is_told, untold_chunks
 from rules.queries.replays import manifest
 from rules.services import aftermaths as services
@@ -229,34 +229,80 @@ def page_replay(acme: Tenant) -> Replay:
         return replay
 
 
-def test_a_small_replay_is_counted_when_somebody_asks(viewer: Client, acme: Tenant, page_replay: Replay) -> None:
-    page = viewer.get("/t/acme/nudges/rules").content.decode()
-    assert "Counted over" not in page
-    assert "after_firings=1" in page
-    report = viewer.get("/t/acme/nudges/rules?after_firings=1", headers=HTMX).content.decode()
-    assert "<code>finish_reason</code> 1" in report
-    assert "Counted over one chat." in viewer.get("/t/acme/nudges/rules").content.decode()
+ADDRESS = "/t/acme/nudges/rules"
+
+
+def test_a_small_replay_is_counted_at_once_when_somebody_asks(
+    viewer: Client, acme: Tenant, page_replay: Replay
+) -> None:
+    assert "Count what came after the firings" in viewer.get(ADDRESS).content.decode()
+    assert not is_told_in(acme, page_replay)
+    answer = viewer.post(ADDRESS)
+    assert (answer.status_code, answer["Location"]) == (302, f"{ADDRESS}#aftermath")
+    report = viewer.get(ADDRESS).content.decode()
+    assert "(no finish reason)" in report
+    assert "Counted over one chat." in report
+
+
+def is_told_in(tenant: Tenant, replay: Replay) -> bool:
+    with scope(tenant=tenant):
+        return is_told(replay)
 
 
 def test_a_large_replay_shows_how_far_the_counting_is(
     viewer: Client, acme: Tenant, page_replay: Replay, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sent: list[tuple[int]] = []
+    sent: list[object] = []
     monkeypatch.setattr(services, "AT_ONCE", 0)
     monkeypatch.setattr("rules.tasks.count_aftermath.apply_async", lambda args=(), **rest: sent.append(args))
-    address = "/t/acme/nudges/rules?after_firings=1"
     for _time in range(2):
-        answer = viewer.get(address, headers=HTMX)
-        assert (answer.status_code, b"data-poll" in answer.content, b"<progress" in answer.content) == (200, True, True)
-    assert viewer.get(f"{address}&part=came_after", headers=HTMX).status_code == 200
-    assert b"data-poll" in viewer.get(address).content  # the whole page, without script
+        assert viewer.post(ADDRESS).status_code == 302
+    page = viewer.get(ADDRESS).content.decode()
+    assert f'data-poll="{ADDRESS}"' in page
+    assert "<progress" in page
+    assert viewer.get(ADDRESS, headers=HTMX).status_code == 200
     with scope(tenant=acme):
         pk = Preparation.objects.get(kind="aftermath").pk
     assert preparing.run(pk) is False
-    answer = viewer.get(f"{address}&part=came_after", headers=HTMX)
-    assert (answer.status_code, b"<code>finish_reason</code> 1" in answer.content) == (286, True)
+    answer = viewer.get(ADDRESS, headers=HTMX)
+    assert (answer.status_code, b"(no finish reason)" in answer.content) == (286, True)
     with scope(tenant=acme):
         assert not Replay.objects.filter(aftermath_wanted=True).exists()
+
+
+def test_a_counting_that_failed_can_be_asked_for_again(
+    viewer: Client, acme: Tenant, page_replay: Replay, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "AT_ONCE", 0)
+    monkeypatch.setattr("rules.tasks.count_aftermath.apply_async", lambda *args, **rest: None)
+    viewer.post(ADDRESS)
+    with scope(tenant=acme):
+        Preparation.objects.update(status="failed")
+    assert "Count what came after the firings" in viewer.get(ADDRESS).content.decode()
+
+
+def test_a_sample_of_a_rule_is_judged_and_its_false_alarms_are_shown(
+    reviewer: Client, acme: Tenant, page_replay: Replay
+) -> None:
+    reviewer.post(ADDRESS)
+    page = reviewer.get(ADDRESS).content.decode()
+    assert "Judge a sample" in page
+    asked = {"kind": "firings", "replay": page_replay.pk, "code": "ACME-01", "all": "1", "limit": "50"}
+    queue = reviewer.post("/t/acme/review/new", asked)
+    assert queue.status_code == 302
+    with scope(tenant=acme):
+        version = ChatVersion.objects.get()
+        Verdict.objects.create(
+            tenant=acme,
+            by=some_author(acme),
+            chat=version.chat,
+            chat_version=version,
+            message=1,
+            stage="final",
+            code="ACME-01",
+            value="wrong",
+        )
+    assert "too few (n = 1)" in reviewer.get(ADDRESS).content.decode()
 
 
 def test_a_counting_that_stood_still_is_taken_up_by_the_sweeper(

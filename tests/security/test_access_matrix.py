@@ -128,7 +128,7 @@ ROUTES = [
     Route("replays/<replay>/stop", "author", None, {}, ids=("replay",)),
     Route("replays/<replay>/resume", "author", None, {}, ids=("replay",)),
     Route("nudges/", "viewer"),
-    Route("nudges/rules", "viewer"),
+    Route("nudges/rules", "viewer", post={"ask": "1"}),
     Route("nudges/export", "viewer"),
     Route("review/", "viewer"),
     Route("review/new", "reviewer", None, {}, 422),
