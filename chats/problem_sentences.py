@@ -23,12 +23,28 @@ PROBLEMS: Mapping[str, str | Promise] = {
     "nested_archive": _("An archive inside an archive"),
     "unreadable": _("A record that doesn't have the shape of its format"),
     "wrong_type": _("A value of the wrong type"),
+    "wrong_value": _("A value that isn't allowed there"),
     "refused_key": _("A key that the exchange form doesn't know"),
     "no_messages": _("A record without messages"),
     "failed_run": _("A run that failed and has no messages"),
     "parent_missing": _("A chain of answers whose earlier part isn't in the file"),
     "unsupported_version": _("A version that isn't known"),
     "missing_library": _("Reading this needs a library that isn't installed"),
+}
+
+SKIPPED: Mapping[str, str | Promise] = {
+    "no_record": _("Entries that are no records"),
+    "no_text": _("Messages without anything that can be read"),
+    "text_before_first_message": _("Text before the first message"),
+    "hidden": _("Messages hidden from the conversation"),
+    "empty_system": _("Empty system messages"),
+    "demonstration": _("Demonstrations before the run"),
+    "control_mark": _("Control marks of a simulation"),
+    "customer_call": _("Tool calls of the simulated customer"),
+    "customer_result": _("Tool results of the simulated customer"),
+    "exit_message": _("Messages that only end a run"),
+    "compaction": _("Places where the history was replaced by a summary"),
+    "record:meta": _("Records that only serve the program"),
 }
 
 COUNTS: Mapping[str, str | Promise] = {
@@ -47,7 +63,7 @@ COUNTS: Mapping[str, str | Promise] = {
 def sections_of(report: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The report as sections of rows (label, count, places); sections without rows are left out."""
     left_out = [_row(PROBLEMS.get(code, code), noted) for code, noted in report.get("problems", {}).items()]
-    skipped = [_row(code, noted) for code, noted in report.get("skipped", {}).items()]
+    skipped = [_row(_skipped(code), noted) for code, noted in report.get("skipped", {}).items()]
     as_found = [_row(label, report.get(name)) for name, label in COUNTS.items()]
     unknown = [_row(name, count) for name, count in report.get("not_understood", {}).items()]
     roles = [_row(name, count) for name, count in report.get("unknown_roles", {}).items()]
@@ -61,6 +77,14 @@ def sections_of(report: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"title": _("Fields that weren't understood"), "rows": unknown},
     ]
     return [section for section in sections if section["rows"]]
+
+
+def _skipped(code: str) -> str | Promise:
+    """Why records were left out on purpose: a reason of its own, or the type of a record that isn't part of a chat."""
+    _kind, colon, name = code.partition(":")
+    if code in SKIPPED or not colon:
+        return SKIPPED.get(code, code)
+    return gettext("Records of type %(type)s") % {"type": name}
 
 
 LIMITS: Mapping[str, str | Promise] = {

@@ -101,6 +101,19 @@ def test_bad_records_are_left_out_with_their_line(in_acme: Tenant) -> None:
     assert any("contnt" in place for place in shown)
 
 
+def test_what_was_skipped_on_purpose_is_told_in_words() -> None:
+    noted = {"count": 1, "places": [{"line": 2}]}
+    codes = ["no_record", "record:summary", "event:recall", "other"]
+    (section,) = sections_of({"skipped": dict.fromkeys(codes, noted)})
+    assert [str(row["label"]) for row in section["rows"]] == [
+        "Entries that are no records",
+        "Records of type summary",
+        "Records of type recall",
+        "other",
+    ]
+    assert section["rows"][0]["places"] == ["line 2"]
+
+
 @pytest.mark.parametrize(
     "content",
     [b"", b"\x00\x01\x02", b"{", b"[]", b'{"some": "thing"}', b"\xff\xfe\x00", b"PK\x03\x04broken", b"\x1f\x8bbroken"],
