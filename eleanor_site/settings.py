@@ -204,12 +204,14 @@ CELERY_TASK_ROUTES = {
     "rules.tasks.run_chunk": {"queue": "replays"},
     "rules.tasks.derive_atoms": {"queue": "interactive"},
 }
+CELERY_IMPORTS = ["rules.scheduled_replays"]
 CELERY_BEAT_SCHEDULE = {
     "tell-events": {"task": "rules.webhook_events.tell_due", "schedule": 30.0},
     "sweep-webhooks": {"task": "eleanor_site.webhooks.tasks.sweep", "schedule": 30.0},
     "forget-old-answers": {"task": "eleanor_site.webhooks.tasks.forget", "schedule": 3600.0},
     "forget-full-buckets": {"task": "eleanor_site.tasks.forget_full_buckets", "schedule": 3600.0},
     "sweep-chats": {"task": "chats.tasks.sweep", "schedule": 30.0},
+    "scheduled-replays": {"task": "rules.scheduled_replays.run_due", "schedule": 30.0},
     "sweep-rules": {"task": "rules.tasks.sweep", "schedule": 30.0},
     "delete-old-chats": {"task": "chats.tasks.delete_old_chats", "schedule": 3600.0},
     "delete-orphaned-texts": {"task": "rules.tasks.delete_orphaned_texts", "schedule": 3600.0},

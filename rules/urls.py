@@ -15,6 +15,7 @@ from rules.views import (
     rule_effect,
     rule_tests,
     rules,
+    schedules,
     tools,
     versions,
 )
@@ -55,6 +56,10 @@ urlpatterns = [
     path("tools/save", tools.save_tool, name="save_tool"),
     path("replays/", replays.replay_list, name="replays"),
     path("replays/new", replays.new_replay, name="new_replay"),
+    path("replays/schedules/", schedules.schedule_list, name="schedules"),
+    path("replays/schedules/new", schedules.new_schedule, name="new_schedule"),
+    path("replays/schedules/<int:schedule>/", schedules.schedule_page, name="schedule"),
+    path("replays/schedules/<int:schedule>/action", schedules.schedule_action, name="schedule_action"),
     path("replays/compare", replays.compare_replays, name="compare"),
     path("replays/<int:replay>/", replays.replay_page, name="replay"),
     path("replays/<int:replay>/export", replays.export_replay, name="export_replay"),

@@ -16,6 +16,7 @@ class Event(models.TextChoices):
     RELEASE_PUBLISHED = "release.published", _("A release was published")
     OBSERVE_EXPIRING = "rule.observe_expiring", _("Observing a rule ends within three days")
     REPLAY_FINISHED = "replay.finished", _("A replay finished")
+    REPLAY_REGRESSED = "replay.regressed", _("A scheduled replay differs from its baseline")
     GATE_FAILED = "gate.failed", _("A gate stopped a publication")
 
 

@@ -19,6 +19,7 @@ from rules.queries.nudge_statistics import history_chart
 from rules.queries.nudges import NudgeFilter
 from rules.queries.reviews import quality_by_code
 from rules.queries.rules import live_entries
+from rules.queries.schedules import last_refusals, last_regressions
 
 MOST_NOTES = 5
 NAMED = 4
@@ -57,6 +58,7 @@ def attention(tenant: Tenant, by: User, role: Role) -> list[Note]:
     found = [
         _approvals(tenant, by, role),
         _failed(tenant),
+        _regressed(tenant),
         _expiring(tenant),
         _imprecise(tenant),
         _drafts(tenant, by),
@@ -86,6 +88,13 @@ def _failed(tenant: Tenant) -> Note | None:
         (_("Replay %(name)s") % {"name": r}, reverse("rules:replay", args=[tenant.slug, r.pk]))
         for r in replays.defer("manifest")
     ]
+    links += [
+        (
+            _("Schedule %(name)s") % {"name": run.schedule},
+            reverse("rules:schedule", args=[tenant.slug, run.schedule_id]),
+        )
+        for run in last_refusals()
+    ]
     if not links:
         return None
     sentence = ngettext(
@@ -94,6 +103,22 @@ def _failed(tenant: Tenant) -> Note | None:
         len(links),
     )
     return _note("failed", sentence, links)
+
+
+def _regressed(tenant: Tenant) -> Note | None:
+    """Schedules whose last run differs from the baseline, until it is the same again or taken as the baseline."""
+    links = [
+        (str(run.schedule), reverse("rules:schedule", args=[tenant.slug, run.schedule_id]))
+        for run in last_regressions()
+    ]
+    if not links:
+        return None
+    sentence = ngettext(
+        "%(n)s scheduled replay differs from its baseline.",
+        "%(n)s scheduled replays differ from their baselines.",
+        len(links),
+    )
+    return _note("regressed", sentence, links)
 
 
 def _expiring(tenant: Tenant) -> Note | None:

@@ -149,6 +149,7 @@ def replay_page(request: Request, replay: int) -> HttpResponse:
             "other_codes": other_codes,
             "gone_rules": queries.gone_rules(found),
             "compared": queries.compared(found),
+            "nothing_done": found.status != Replay.Status.DONE and not found.chunks_done,
             "unknown_columns": range(12 if found.compared_with else 10),
             "failed": queries.failed_chunks(found),
             "broker_missing": broker_missing,

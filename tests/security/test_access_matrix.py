@@ -19,7 +19,9 @@ from eleanor_site.checks import marked_views
 from eleanor_site.tenants.models import Membership, Role, Tenant, User
 from eleanor_site.tenants.services import make_api_key
 from eleanor_site.webhooks.services import add_webhook, send_test
+from rules.models import ReplaySchedule
 from rules.services.proposals import add_to_open
+from rules.services.schedules import add_schedule
 from tests.conftest import client_of
 from tests.factories import (
     exchange_chat,
@@ -121,6 +123,10 @@ ROUTES = [
     Route("replays/", "viewer"),
     Route("replays/new", "author", 200, {}, 302),
     Route("replays/<replay>/", "viewer", ids=("replay",)),
+    Route("replays/schedules/", "viewer"),
+    Route("replays/schedules/new", "author", 200, {}, 422),
+    Route("replays/schedules/<schedule>/", "viewer", ids=("schedule",)),
+    Route("replays/schedules/<schedule>/action", "author", None, {"action": "pause"}, ids=("schedule",)),
     Route("replays/compare", "viewer"),
     Route("replays/<replay>/export", "viewer", ids=("replay",)),
     Route("replays/<replay>/manifest", "viewer", ids=("replay",)),
@@ -186,6 +192,8 @@ def _furnish(tenant: Tenant, code: str, releases: int) -> dict[str, Any]:
         delivery = send_test(tenant=tenant, webhook=webhook, by=by)
         search = save_search(tenant=tenant, by=by, name="search", query="q=x")
         corpus = freeze(tenant=tenant, by=by, name="corpus", chats=Chat.objects.all())
+        every = ReplaySchedule.Rules.LIVE
+        schedule = add_schedule(tenant=tenant, by=by, replay=replay, name="nightly", rules=every, hour=3)
         return {
             "search": search.pk,
             "corpus": corpus.pk,
@@ -199,6 +207,7 @@ def _furnish(tenant: Tenant, code: str, releases: int) -> dict[str, Any]:
             "code": code,
             "number": releases,
             "replay": replay.pk,
+            "schedule": schedule.pk,
             "proposal": proposal.pk,
             "member": member.pk,
             "change": 1 if releases == 1 else 999,
