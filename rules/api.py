@@ -427,7 +427,7 @@ def start_replay(request: ApiRequest, body: ReplayIn) -> HttpResponse:
     try:
         scope = replay_services.Scope.parse(body.scope)
     except ValueError:
-        raise wrong("scope", "scope", _("Write all, import:ID, search:ID or corpus:ID.")) from None
+        raise wrong("scope", "scope", _("Write all, import:ID, search:ID, corpus:ID or time:DAY..DAY.")) from None
     if not scope.exists():
         raise wrong("scope", "unknown", _("There is nothing with this number."))
     wait = limits.take(limits.REPLAYS, request.tenant.slug)

@@ -459,7 +459,8 @@ class NudgeList(BaseModel):
 class ReplayIn(Strict):
     """`rules` is `live`, `drafts` (the live release with all drafts in their places) or `release` with a number.
 
-    `scope` is `all`, or `import:ID`, `search:ID`, `corpus:ID`.
+    `scope` is `all`, or `import:ID`, `search:ID`, `corpus:ID`, or `time:2026-01-01..2026-01-31` for the chats
+    that began on these days, of which one may be left out.
     """
 
     title: str = Field(default="", max_length=200)

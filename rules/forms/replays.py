@@ -20,10 +20,21 @@ from rules.queries.segments import Scope
 
 _YES_NO = (("", gettext_lazy("As the tenant's setting")), ("yes", gettext_lazy("Yes")), ("no", gettext_lazy("No")))
 _LISTED = 50
+_TIME = "time"
 
 
 class ReplayForm(forms.Form):
     scope = forms.ChoiceField(label=gettext_lazy("Chats"), required=False)
+    since = forms.DateField(
+        label=gettext_lazy("From (UTC day)"),
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+    )
+    until = forms.DateField(
+        label=gettext_lazy("To (UTC day)"),
+        required=False,
+        widget=forms.DateInput(attrs={"type": "date"}, format="%Y-%m-%d"),
+    )
     rules = forms.ChoiceField(label=gettext_lazy("Rules"), required=False)
     compare = forms.ChoiceField(label=gettext_lazy("Compare with"), required=False)
     step_budget = forms.IntegerField(
@@ -41,7 +52,10 @@ class ReplayForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.tenant = tenant
         self.live = rule_set(tenant, drafts=False)
-        self._choices("scope", _scopes(str(self.chosen_scope())))
+        chosen = self.chosen_scope()
+        self._choices("scope", _scopes(str(chosen)))
+        if chosen.kind == "time" and not self.is_bound:
+            self.initial = {**self.initial, "scope": _TIME, "since": chosen.since, "until": chosen.until}
         sets = _rule_sets(tenant, self.live)
         self._choices("rules", sets)
         self._choices("compare", [("", _("Nothing")), *((key, label) for key, label in sets if key != "drafts")])
@@ -59,12 +73,25 @@ class ReplayForm(forms.Form):
 
     def chosen_scope(self) -> Scope:
         """The scope that is picked, or named by the address; all chats for one that isn't there."""
-        given = self.data.get("scope") if self.is_bound else self.initial.get("scope")
+        given = str((self.data if self.is_bound else self.initial).get("scope") or "all")
+        if given == _TIME:
+            days = (self.data if self.is_bound else self.initial).get
+            given = f"time:{days('since') or ''}..{days('until') or ''}"
         try:
-            scope = Scope.parse(str(given or "all"))
+            scope = Scope.parse(given)
         except ValueError:
             return Scope()
         return scope if scope.exists() else Scope()
+
+    def clean(self) -> None:
+        given = self.cleaned_data
+        since, until = given.get("since"), given.get("until")
+        if given.get("scope") != _TIME or self.errors:
+            return
+        if not since and not until:
+            self.add_error("since", _("Say from when, or up to when."))
+        elif since and until and since > until:
+            self.add_error("until", _("This day is before the first one."))
 
     def chosen_rules(self) -> list[RuleSpec]:
         return _specs(self.tenant, self.cleaned_data["rules"] or ("live" if self.live else "drafts"))
@@ -102,7 +129,8 @@ def _scopes(chosen: str) -> list[tuple[str, str]]:
         (str(Scope("import", row.pk)), _("Import: %(name)s") % {"name": row.file_name})
         for row in ImportJob.objects.filter(status=Status.DONE).order_by("-id")[:_LISTED]
     ]
-    if chosen not in dict(found):
+    found.append((_TIME, _("Chats of a time")))
+    if chosen not in dict(found) and not chosen.startswith("time:"):
         found.append((chosen, Scope.parse(chosen).name()))
     return found
 

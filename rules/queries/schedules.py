@@ -101,11 +101,7 @@ def _last_runs() -> list[ScheduledRun]:
 
 def scope_of(replay: Replay) -> Scope | None:
     """The scope that a replay went over, to be gone over again; None for the chats of a manifest."""
-    given = json.loads(replay.scope)
-    kind = given.get("kind", "all")
-    if kind == "manifest":
-        return None
-    return Scope(kind, 0 if kind == "all" else given[kind])
+    return Scope.read(json.loads(replay.scope))
 
 
 def judge(baseline: Replay, replay: Replay) -> Judged:

@@ -12,11 +12,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from typing import Any
 
 from django.db import connection
 from django.db.models import Count, F, Max, Q, QuerySet, Sum
 from django.db.models.expressions import RawSQL
+from django.utils import formats
 from django.utils.translation import gettext as _
 
 from chats.models import Chat, ChatVersion, Corpus, ImportJob, SavedSearch
@@ -28,7 +30,7 @@ from rules.domain.turns import WALKER_VERSION
 from rules.models import KnownPrompt, Segment, SegmentChat
 from rules.queries.manifests import catalogue_digest, catalogue_entries
 
-KINDS = ("all", "import", "search", "corpus")
+KINDS = ("all", "import", "search", "corpus", "time")
 _KEPT_VIEWS = 64
 _HASH_DIGITS = 64
 _SEARCH_SECONDS = 15.0
@@ -36,22 +38,39 @@ _SEARCH_SECONDS = 15.0
 
 @dataclass(frozen=True)
 class Scope:
-    """Which chats are meant: all of them, those of an import or of a saved search, or a frozen corpus."""
+    """Which chats are meant: all of them, those of an import or of a saved search, a frozen corpus, or those that began
+    in a time, both days (UTC) included; either may be left open."""
 
     kind: str = "all"
     id: int = 0
+    since: date | None = None
+    until: date | None = None
 
     @classmethod
     def parse(cls, text: str) -> Scope:
-        """From its text, such as `import:7`. Raises ValueError."""
+        """From its text, such as `import:7` or `time:2026-01-01..2026-01-31`. Raises ValueError."""
         kind, _colon, number = (text or "all").partition(":")
         if kind == "all" and not number:
             return cls()
-        if kind in KINDS[1:] and number.isascii() and number.isdecimal() and len(number) < 18:
+        if kind == "time":
+            since, dots, until = number.partition("..")
+            if dots and (since or until):
+                return cls("time", 0, *(date.fromisoformat(day) if day else None for day in (since, until)))
+        elif kind in KINDS[1:] and number.isascii() and number.isdecimal() and len(number) < 18:
             return cls(kind, int(number))
         raise ValueError(f"no scope: {text!r}")
 
+    @classmethod
+    def read(cls, kept: Mapping[str, Any]) -> Scope | None:
+        """From what a replay kept of it (`as_json`); None for the chats of a manifest."""
+        kind = kept.get("kind", "all")
+        if kind == "manifest":
+            return None
+        return cls.parse("all" if kind == "all" else f"{kind}:{kept[kind]}")
+
     def __str__(self) -> str:
+        if self.kind == "time":
+            return f"time:{self.since or ''}..{self.until or ''}"
         return self.kind if self.kind == "all" else f"{self.kind}:{self.id}"
 
     def found(self) -> ImportJob | SavedSearch | Corpus | None:
@@ -67,10 +86,12 @@ class Scope:
                 return None
 
     def exists(self) -> bool:
-        return self.kind == "all" or self.found() is not None
+        return self.kind in ("all", "time") or self.found() is not None
 
     def name(self) -> str:
         """What it is called on pages, in the reader's language."""
+        if self.kind == "time":
+            return time_words(self.since, self.until)
         found = self.found()
         if found is None:
             return _("All chats") if self.kind == "all" else _("Chats that are gone")
@@ -80,6 +101,8 @@ class Scope:
         """What a replay keeps of it. The names stay readable when the row is gone."""
         if self.kind == "all":
             return {"kind": "all"}
+        if self.kind == "time":
+            return {"kind": "time", "time": str(self).removeprefix("time:")}
         key = {"import": "file"}.get(self.kind, "name")
         return {"kind": self.kind, self.kind: self.id, key: str(self.found() or "")}
 
@@ -93,6 +116,8 @@ class Scope:
                 return chats_of_search(found)
             case None if self.kind == "all":
                 return Chat.objects.all()
+            case None if self.kind == "time":
+                return chats(ChatFilter(start=self.since, end=self.until))
             case _:
                 return Chat.objects.none()
 
@@ -104,6 +129,17 @@ class Scope:
             there = set(ChatVersion.objects.values_list("pk", flat=True))
             return [pk for pk in wanted if pk in there]
         return list(newest_versions(self.chats()).values_list("pk", flat=True))
+
+
+def time_words(since: date | None, until: date | None) -> str:
+    """Which days, in the reader's language."""
+    shown = [formats.date_format(day, "SHORT_DATE_FORMAT") if day else "" for day in (since, until)]
+    days = dict(zip(("since", "until"), shown, strict=True))
+    if not since:
+        return _("Chats up to %(until)s") % days
+    if not until:
+        return _("Chats since %(since)s") % days
+    return _("Chats from %(since)s to %(until)s") % days
 
 
 ALL = Scope()

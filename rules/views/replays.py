@@ -25,6 +25,7 @@ from rules.forms.replays import ReplayForm
 from rules.models import Replay
 from rules.queries import replay_exports as exports
 from rules.queries import replays as queries
+from rules.queries.segments import Scope
 from rules.services import replays as services
 
 _LONGEST_LANGUAGE = 5
@@ -113,12 +114,13 @@ def new_replay(request: Request) -> HttpResponse:
 
 
 def _initial(request: Request) -> dict[str, str]:
-    """What an address may choose: `?scope=search:3`, `?import=7`, `?rules=drafts` or `?drafts=1`."""
+    """What an address may choose: `?scope=search:3`, `?scope=time&since=`, `?import=7`, `?rules=drafts`."""
     given = request.GET
     scope = given.get("scope", "")
     if not scope and given.get("import", ""):
         scope = f"import:{given['import']}"
-    return {"scope": scope, "rules": "drafts" if given.get("drafts") else given.get("rules", "")}
+    days = {key: given.get(key, "") for key in ("since", "until")}
+    return {"scope": scope, **days, "rules": "drafts" if given.get("drafts") else given.get("rules", "")}
 
 
 @viewer
@@ -155,8 +157,10 @@ def replay_page(request: Request, replay: int) -> HttpResponse:
             "broker_missing": broker_missing,
         }
     if not wants_part(request):
+        scope = json.loads(found.scope)
         context |= {
-            "scope": json.loads(found.scope),
+            "scope": scope,
+            "scope_name": _name_of(scope),
             "same": queries.same_inputs(found),
             "others": queries.others_to_compare(found),
             "facts": queries.input_facts(found),
@@ -165,6 +169,12 @@ def replay_page(request: Request, replay: int) -> HttpResponse:
     if polled and not running:
         answer.status_code = 286
     return answer
+
+
+def _name_of(scope: dict[str, Any]) -> str:
+    """The days of a scope that is a time; the template names the others."""
+    named = Scope.read(scope) if scope.get("kind") == "time" else None
+    return named.name() if named else ""
 
 
 def _filter(request: Request) -> queries.FindingFilter:

@@ -12,10 +12,10 @@ from eleanor_site.access import author, viewer
 from eleanor_site.numbers import whole_number
 from eleanor_site.problems import Refused
 from eleanor_site.web import Request, page, posted
+from rules.forms.schedules import ScheduleForm
 from rules.models import ReplaySchedule, ScheduledRun
 from rules.queries import schedules as queries
 from rules.queries.segments import Scope
-from rules.schedule_form import ScheduleForm
 from rules.services import schedules as services
 
 _MOST = 10**17 - 1

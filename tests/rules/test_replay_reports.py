@@ -417,3 +417,36 @@ def test_chunks_wait_for_room_and_replays_take_turns(in_acme: Tenant, monkeypatc
     assert [Replay.objects.get(pk=r.pk).status for r in (first, second)] == ["done", "done"]
     after_start = [ReplayChunk.objects.get(pk=pk).replay_id for pk in order[2:]]
     assert after_start[:2] == [second.pk, second.pk]
+
+
+# --- the chats of a time
+
+
+def test_a_time_holds_the_chats_that_began_on_its_days(author: Client, acme: Tenant) -> None:
+    days = ("2026-01-31T23:59:59Z", "2026-02-01T00:00:00Z", "2026-02-28T23:59:59Z", "2026-03-01T00:00:00Z")
+    for n, day in enumerate(days):
+        asked = {"role": "user", "content": "Go", "created_at": day}
+        make_chat(acme, asked, {"role": "assistant", "content": "x"}, external_id=f"c{n}")
+    publish(acme, make_rule(acme, "A"))
+    with scope(tenant=acme):
+        whole, since, until = (
+            Scope.parse(f"time:{text}") for text in ("2026-02-01..2026-02-28", "2026-02-01..", "..2026-01-31")
+        )
+        assert [Scope.parse(str(one)) for one in (whole, since, until)] == [whole, since, until]
+        assert [run(acme, scope=one).chats_total for one in (whole, since, until)] == [2, 3, 1]
+    for wrong in ("time:", "time:..", "time:x..", "time:2026-02-30..", "time:2026-02-01"):
+        with pytest.raises(ValueError, match=r"."):
+            Scope.parse(wrong)
+    url = "/t/acme/replays/new"
+    page = author.get(f"{url}?scope=time&since=2026-02-01&until=2026-02-28").content.decode()
+    assert "2 chats" in page
+    assert 'value="2026-02-28"' in page
+    typed = {"scope": "time", "rules": "live", "compare": ""}
+    assert author.post(url, typed).status_code == 422
+    assert author.post(url, {**typed, "since": "2026-03-01", "until": "2026-02-01"}).status_code == 422
+    started = author.post(url, {**typed, "since": "2026-02-01", "until": "2026-02-28"})
+    assert "Chats from 2026-02-01 to 2026-02-28" in author.get(started["Location"]).content.decode()
+    with scope(tenant=acme):
+        replay = Replay.objects.order_by("-pk")[0]
+        assert replay.chats_total == 2
+        assert Scope.read(json.loads(replay.scope)) == whole
