@@ -4,7 +4,7 @@ from chats.models.chats import Chat, ChatVersion
 from chats.models.corpora import Corpus
 from chats.models.imports import ImportDeletion, ImportedChat, ImportJob
 from chats.models.searches import ChatText, SavedSearch
-from chats.models.wrappers import Wrapper, WrapperDraft, WrapperVersion
+from chats.models.wrappers import Wrapper, WrapperDraft, WrapperRevision, WrapperVersion
 
 __all__ = [
     "Chat",
@@ -17,5 +17,6 @@ __all__ = [
     "SavedSearch",
     "Wrapper",
     "WrapperDraft",
+    "WrapperRevision",
     "WrapperVersion",
 ]

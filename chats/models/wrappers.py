@@ -52,6 +52,8 @@ class Wrapper(TenantModel):
     kind = models.CharField(max_length=10, choices=Kind, default=Kind.SETTINGS)
     created_at = models.DateTimeField(auto_now_add=True)
     archived_at = models.DateTimeField(null=True, blank=True)
+    # Revisions of drafts go on where the draft before ended, so that a number names one content for good.
+    last_revision = models.PositiveIntegerField(default=0)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, null=True, on_delete=models.SET_NULL, related_name="+")
 
     class Meta:
@@ -72,6 +74,22 @@ class WrapperDraft(TenantModel, WrapperContent):
 
     def __str__(self) -> str:
         return f"{self.wrapper_id} draft {self.revision}"
+
+
+class WrapperRevision(TenantModel):
+    """What a draft was at each save, as JSON text: what two people began with who now disagree."""
+
+    wrapper = models.ForeignKey(Wrapper, on_delete=models.CASCADE, related_name="revisions")
+    number = models.PositiveIntegerField()
+    content = models.TextField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["wrapper", "number"], name="wrapper_revision_number_unique"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.wrapper_id} revision {self.number}"
 
 
 class WrapperVersion(TenantModel, WrapperContent):

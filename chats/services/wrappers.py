@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from django.db import IntegrityError, transaction
@@ -13,7 +13,7 @@ from django.utils.text import slugify
 from django.utils.translation import gettext as _
 
 from chats.domain.wrappers import WRAPPERS
-from chats.models import Wrapper, WrapperDraft, WrapperVersion
+from chats.models import Wrapper, WrapperDraft, WrapperRevision, WrapperVersion
 from chats.models.wrappers import CONTENT_FIELDS
 from eleanor_site.audit.services import record
 from eleanor_site.problems import Conflict, Refused
@@ -23,16 +23,19 @@ from eleanor_site.tenants.models import Tenant, User
 RESERVED_SLUGS: Final = frozenset({"new", "which", "preview", *(name.lower() for name in WRAPPERS)})
 SLUG_LIMIT: Final = 60
 CONTENT_LIMIT: Final = 400_000
+KEPT_REVISIONS: Final = 100
 _SLUG = re.compile(r"[a-z0-9]+(?:[-_][a-z0-9]+)*")
 
 
 @dataclass
 class WrapperConflict(Conflict):
-    """Somebody else saved the draft meanwhile: the revision they made, and what is in it (None: the draft is gone)."""
+    """Somebody else saved the draft meanwhile, or it is gone: the revision that holds now (0: there is no draft), what
+    is in it, and what the person began with (empty: not known)."""
 
     revision: int
     theirs: dict[str, str]
     by: User | None
+    base: dict[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return _("Somebody else changed this draft meanwhile.")
@@ -69,7 +72,8 @@ def create_wrapper(*, tenant: Tenant, by: User, name: str, slug: str, content: d
             wrapper = Wrapper.objects.create(tenant=tenant, slug=slug, name=name, kind=kind, by=by)
     except IntegrityError as error:
         raise Refused(_("There is a wrapper with the short name %(slug)s already.") % {"slug": slug}) from error
-    draft = WrapperDraft.objects.create(tenant=tenant, wrapper=wrapper, by=by, **chosen)
+    draft = WrapperDraft(tenant=tenant, wrapper=wrapper, by=by, **chosen)
+    _save_revision(draft)
     _record(tenant, by, "wrapper.create", wrapper, after=content_of(draft))
     return wrapper
 
@@ -91,7 +95,8 @@ def save_wrapper_draft(
             setattr(draft, field, value)
     before = content_of(draft)
     if draft.revision != revision:
-        raise WrapperConflict(draft.revision, before, draft.by if draft.pk else None)
+        base = base_of(wrapper, revision, draft.based_on)
+        raise WrapperConflict(draft.revision, before, draft.by if draft.pk else None, base)
     after = {**before, **_checked(content)}
     if name and name != wrapper.name:
         _record(tenant, by, "wrapper.rename", wrapper, before={"name": wrapper.name}, after={"name": name})
@@ -101,9 +106,8 @@ def save_wrapper_draft(
         return draft
     for field, value in after.items():
         setattr(draft, field, value)
-    draft.revision += 1
     draft.by = by
-    draft.save()
+    _save_revision(draft)
     changed = [field for field in after if after[field] != before[field]]
     _record(
         tenant,
@@ -140,7 +144,8 @@ def make_wrapper_version(*, tenant: Tenant, wrapper: Wrapper, by: User, revision
     if draft is None:
         raise Refused(_("There is no draft to make a version of."))
     if draft.revision != revision:
-        raise WrapperConflict(draft.revision, content_of(draft), draft.by)
+        base = base_of(wrapper, revision, draft.based_on)
+        raise WrapperConflict(draft.revision, content_of(draft), draft.by, base)
     newest = newest_wrapper_version(wrapper)
     if newest is not None and newest.number != draft.based_on:
         raise Refused(
@@ -198,6 +203,26 @@ def content_of(row: WrapperDraft | WrapperVersion) -> dict[str, str]:
 
 def newest_wrapper_version(wrapper: Wrapper) -> WrapperVersion | None:
     return WrapperVersion.objects.filter(wrapper=wrapper).order_by("-number").first()
+
+
+def base_of(wrapper: Wrapper, revision: int, based_on: int) -> dict[str, str]:
+    """The content of that revision; for 0 the version that a draft is begun from. Empty if it isn't known any more."""
+    if revision == 0:
+        version = WrapperVersion.objects.filter(wrapper=wrapper, number=based_on).first()
+        return content_of(version) if version else {}
+    kept = WrapperRevision.objects.filter(wrapper=wrapper, number=revision).first()
+    return dict(json.loads(kept.content)) if kept else {}
+
+
+def _save_revision(draft: WrapperDraft) -> None:
+    """Save the draft under the next number, with its content on record."""
+    wrapper = Wrapper.objects.select_for_update().get(pk=draft.wrapper_id)
+    draft.revision = wrapper.last_revision + 1
+    draft.save()
+    Wrapper.objects.filter(pk=wrapper.pk).update(last_revision=draft.revision)
+    content = json.dumps(content_of(draft), ensure_ascii=False)
+    WrapperRevision.objects.create(tenant=draft.tenant, wrapper=wrapper, number=draft.revision, content=content)
+    WrapperRevision.objects.filter(wrapper=wrapper, number__lte=draft.revision - KEPT_REVISIONS).delete()
 
 
 def _add_version(tenant: Tenant, wrapper: Wrapper, by: User, note: str, content: dict[str, str]) -> WrapperVersion:

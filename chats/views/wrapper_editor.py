@@ -103,7 +103,7 @@ def _conflict(request: Request, row: WrapperRow, conflict: WrapperConflict, mine
     context = {
         "row": row,
         "conflict": conflict,
-        "rows": conflict_rows(conflict.theirs, mine),
+        "rows": conflict_rows(conflict.theirs, mine, conflict.base),
         "mine": json.dumps(mine),
         "revision": conflict.revision,
     }

@@ -30,13 +30,35 @@ class ConflictRow:
     key: str
     theirs: str | None
     mine: str | None
+    base: str | None = None
+    has_base: bool = False
+
+    @property
+    def both(self) -> bool:
+        """Both sides changed it, each in its own way."""
+        return self.has_base and self.base not in (self.theirs, self.mine)
+
+    @property
+    def chosen(self) -> str:
+        """What is chosen until somebody says otherwise: mine, except where only they changed something."""
+        return "theirs" if self.has_base and self.mine == self.base else "mine"
 
 
-def conflict_rows(theirs: Mapping[str, str], mine: Mapping[str, str]) -> list[ConflictRow]:
-    """Every path at which the two differ, by field and then by key."""
+def conflict_rows(
+    theirs: Mapping[str, str], mine: Mapping[str, str], base: Mapping[str, str] | None = None
+) -> list[ConflictRow]:
+    """Every path at which the two differ, by field and then by key; with what stood there before, if that is known."""
+    before = _values(base) if base else {}
     return [
-        ConflictRow(".".join(path), _shown(a), _shown(b)) for path, a, b in _differences(_values(theirs), _values(mine))
+        ConflictRow(".".join(path), _shown(a), _shown(b), _shown(_at(before, path)), bool(base))
+        for path, a, b in _differences(_values(theirs), _values(mine))
     ]
+
+
+def _at(values: Any, path: tuple[str, ...]) -> Any:
+    for key in path:
+        values = values.get(key, _MISSING) if isinstance(values, Mapping) else _MISSING
+    return values
 
 
 def merged_content(theirs: Mapping[str, str], mine: Mapping[str, str], taken: set[str]) -> dict[str, str]:

@@ -239,3 +239,18 @@ def test_a_conflict_is_settled_path_by_path() -> None:
     merged = merged_content(theirs, mine, {"settings.functions.call.suffix"})
     assert json.loads(merged["settings"]) == {"functions": {"call": {"prefix": "A", "suffix": "Z"}}}
     assert merged["model_name"] == "one"
+
+
+def test_what_only_they_changed_is_theirs_until_somebody_says_otherwise() -> None:
+    base = {"settings": '{"functions": {"call": {"prefix": "A", "suffix": "Y"}}}', "model_name": "zero"}
+    theirs = {"settings": '{"functions": {"call": {"prefix": "B", "suffix": "Y"}}}', "model_name": "one"}
+    mine = {"settings": '{"functions": {"call": {"prefix": "A"}}}', "model_name": "two"}
+    rows = {row.key: row for row in conflict_rows(theirs, mine, base)}
+    shown = {key: (row.base, row.chosen, row.both) for key, row in rows.items()}
+    assert shown == {
+        "settings.functions.call.prefix": ("A", "theirs", False),
+        "settings.functions.call.suffix": ("Y", "mine", False),
+        "model_name": ("zero", "mine", True),
+    }
+    unknown = conflict_rows(theirs, mine)[0]
+    assert (unknown.has_base, unknown.chosen, unknown.both) == (False, "mine", False)

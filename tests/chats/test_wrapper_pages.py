@@ -236,6 +236,13 @@ def test_two_people_at_one_draft_decide_on_the_conflict_page(author: Client, adm
     page = answer.content.decode()
     assert "&lt;theirs&gt;" in page
     assert "&lt;mine&gt;" in page
+    rows = {row.key: row for row in answer.context["rows"]}
+    prefix, suffix = rows["settings.functions.call.prefix"], rows["settings.functions.result.suffix"]
+    assert (prefix.chosen, prefix.both, suffix.chosen, suffix.both) == ("theirs", False, "mine", False)
+    assert prefix.base == prefix.mine
+    assert suffix.base == suffix.theirs
+    assert "Before both" in page
+    assert page.count(" checked>") == 2
     fields = {"take": "1", "mine": answer.context["mine"], "revision": str(answer.context["revision"])}
     choice = {"take.settings.functions.call.prefix": "theirs", "take.settings.functions.result.suffix": "mine"}
     assert author.post(f"{BASE}{slug}/edit", {**fields, **choice}).status_code == 302
@@ -270,8 +277,8 @@ def test_versions_are_made_compared_and_rolled_back(author: Client, publisher: C
     data = form_of(author, slug)
     data["s.functions.call.prefix.0.text"] = "<second>"
     author.post(f"{BASE}{slug}/edit", {**data, "save": "1"})
-    assert author.post(f"{versions}make", {"revision": "1", "note": ""}).status_code == 422
-    assert author.post(f"{versions}make", {"revision": "1", "note": "Second"}).status_code == 302
+    assert author.post(f"{versions}make", {"revision": "2", "note": ""}).status_code == 422
+    assert author.post(f"{versions}make", {"revision": "2", "note": "Second"}).status_code == 302
     compared = author.get(f"{versions}compare", {"a": "1", "b": "2"}).content.decode()
     assert "settings.functions.call.prefix" in compared
     assert "diff-added" in compared

@@ -43,6 +43,43 @@ def test_the_second_of_two_people_overwrites_nothing(in_acme: Tenant, people: Ev
     assert json.loads(WrapperDraft.objects.get().settings) == {"supportsSystemMessages": False}
 
 
+def test_a_conflict_tells_what_both_began_with(in_acme: Tenant, people: Everybody) -> None:
+    wrapper = create(in_acme, people["author"], supportsSystemMessages=True)
+    save(in_acme, wrapper, people["admin"], 1, supportsSystemMessages=False)
+    save(in_acme, wrapper, people["admin"], 2, segments={"$absent": True})
+    with pytest.raises(WrapperConflict) as caught:
+        save(in_acme, wrapper, people["author"], 1)
+    assert json.loads(caught.value.base["settings"]) == {"supportsSystemMessages": True}
+
+
+def test_a_draft_made_after_a_version_is_not_the_one_that_was_seen(in_acme: Tenant, people: Everybody) -> None:
+    """Somebody has the first draft open; it becomes a version, and another draft is begun."""
+    wrapper = create(in_acme, people["author"])
+    services.make_wrapper_version(tenant=in_acme, wrapper=wrapper, by=people["admin"], revision=1, note="First")
+    save(in_acme, wrapper, people["admin"], 0, supportsSystemMessages=False)
+    with pytest.raises(WrapperConflict) as caught:
+        save(in_acme, wrapper, people["author"], 1, segments={"$absent": True})
+    assert json.loads(caught.value.base["settings"]) == {}
+    assert json.loads(WrapperDraft.objects.get().settings) == {"supportsSystemMessages": False}
+    # Who saw no draft began with the version.
+    with pytest.raises(WrapperConflict) as caught:
+        save(in_acme, wrapper, people["author"], 0, segments={"$absent": True})
+    assert json.loads(caught.value.base["settings"]) == {}
+
+
+def test_only_the_newest_revisions_are_kept(
+    in_acme: Tenant, people: Everybody, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(services, "KEPT_REVISIONS", 3)
+    wrapper = create(in_acme, people["author"])
+    for revision in range(1, 6):
+        save(in_acme, wrapper, people["author"], revision, supportsSystemMessages=bool(revision % 2))
+    assert list(wrapper.revisions.order_by("number").values_list("number", flat=True)) == [4, 5, 6]
+    with pytest.raises(WrapperConflict) as caught:
+        save(in_acme, wrapper, people["author"], 1, segments={"$absent": True})
+    assert caught.value.base == {}
+
+
 def test_saving_the_same_again_is_no_change(in_acme: Tenant, people: Everybody) -> None:
     wrapper = create(in_acme, people["author"])
     entries = Entry.objects.count()
@@ -56,8 +93,10 @@ def test_a_version_never_changes_and_rolling_back_makes_another(in_acme: Tenant,
         tenant=in_acme, wrapper=wrapper, by=people["author"], revision=1, note="First"
     )
     assert not WrapperDraft.objects.exists()
-    save(in_acme, wrapper, people["author"], 0)
-    services.make_wrapper_version(tenant=in_acme, wrapper=wrapper, by=people["author"], revision=1, note="Second")
+    second = save(in_acme, wrapper, people["author"], 0)
+    services.make_wrapper_version(
+        tenant=in_acme, wrapper=wrapper, by=people["author"], revision=second.revision, note="Second"
+    )
     third = services.roll_back_wrapper(tenant=in_acme, wrapper=wrapper, by=people["admin"], number=1, note="")
     assert [v.number for v in WrapperVersion.objects.order_by("number")] == [1, 2, 3]
     assert services.content_of(third) == services.content_of(first)
@@ -81,7 +120,7 @@ def test_a_draft_under_a_newer_version_has_to_be_put_on_top_first(in_acme: Tenan
     wrapper = create(in_acme, by)
     services.make_wrapper_version(tenant=in_acme, wrapper=wrapper, by=by, revision=1, note="First")
     save(in_acme, wrapper, by, 0, supportsSystemMessages=False)
-    services.make_wrapper_version(tenant=in_acme, wrapper=wrapper, by=by, revision=1, note="Second")
+    services.make_wrapper_version(tenant=in_acme, wrapper=wrapper, by=by, revision=2, note="Second")
     draft = save(in_acme, wrapper, by, 0)
     services.roll_back_wrapper(tenant=in_acme, wrapper=wrapper, by=by, number=1, note="")
     with pytest.raises(Refused):
