@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from django.utils.translation import gettext as _
@@ -18,15 +18,25 @@ from chats.domain.recipes import Recipe, RecipeError
 from chats.domain.settings_lint import SettingsFinding, lint_settings
 from chats.lint_sentences import SAMPLES, settings_sentence, template_sentence
 from chats.models.wrappers import CONTENT_FIELDS
-from chats.queries.wrappers import WrapperRow, corpus_facts, recipe_of
+from chats.queries.wrappers import WrapperRow, corpus_facts, missing_cases, recipe_of
 from chats.template_pool import shared_pool
 from chats.wrapper_sentences import failure_sentence, problem_sentence
 
+# What a chat must hold for a finding of a template to matter, as `missing_cases` names it.
+CASES: Final = {
+    **dict.fromkeys(("system_dropped", "system_refused", "late_system_dropped", "late_system_refused"), "system"),
+    **dict.fromkeys(("developer_dropped", "developer_refused"), "developer"),
+    **dict.fromkeys(("tools_ignored", "tools_refused", "tool_name_missing"), "tools"),
+    **dict.fromkeys(("call_dropped", "call_refused", "tool_result_dropped"), "calls"),
+    **dict.fromkeys(("text_arguments_encoded_twice", "text_arguments_refused", "text_arguments_differ"), "calls"),
+    **dict.fromkeys(("null_content_refused", "null_content_printed"), "calls"),
+    **dict.fromkeys(("reasoning_dropped", "reasoning_dropped_in_tool_loop"), "reasoning"),
+}
 _ORDER: Final = {"error": 0, "warning": 1, "info": 2}
 _LIST_SECONDS: Final = 0.4
 _KNOWN_STATES: Final = 500
-# The same texts have the same findings, so they are counted once a process.
-_known_states: dict[tuple[str, ...], LintState] = {}
+# The same texts have the same findings, so they are looked for once a process: severity and code of each.
+_known_states: dict[tuple[str, ...], list[tuple[str, str]] | None] = {}
 
 
 @dataclass(frozen=True)
@@ -41,6 +51,8 @@ class LintItem:
     chat: int | None = None
     finding: Finding | None = None
     reason: str = ""
+    # No stored chat holds what this finding is about.
+    not_met: bool = False
 
     @property
     def field_id(self) -> str:
@@ -78,9 +90,16 @@ class Lint:
 
 
 def lint_of(recipe: Recipe, record: ChatRecord | None, silenced: Mapping[str, str]) -> Lint:
-    """Everything found in the record, in the tenant's chats, and, for a template, in the chat that is previewed."""
+    """Everything found in the record, in the tenant's chats, and, for a template, in the chat that is previewed.
+
+    What a template does to chats such as the tenant has none of is only good to know.
+    """
     try:
-        items = _template_items(recipe, record) if recipe.is_template else _settings_items(recipe)
+        if recipe.is_template:
+            missing = missing_cases()
+            items = [_ranked(item, missing) for item in _template_items(recipe, record)]
+        else:
+            items = _settings_items(recipe)
     except RecipeError as error:
         return Lint(problem=problem_sentence(error.problems[0]))
     except _Failed as failed:
@@ -92,7 +111,12 @@ def lint_of(recipe: Recipe, record: ChatRecord | None, silenced: Mapping[str, st
 
 
 def _answered(item: LintItem, reason: str) -> LintItem:
-    return LintItem(item.key, item.severity, item.sentence, item.path, item.line, item.chat, item.finding, reason)
+    return replace(item, reason=reason)
+
+
+def _ranked(item: LintItem, missing: Collection[str]) -> LintItem:
+    case = CASES.get(item.finding.code) if item.finding else None
+    return replace(item, severity="info", not_met=True) if case in missing else item
 
 
 @dataclass(frozen=True)
@@ -105,23 +129,30 @@ class LintState:
 
 
 def lint_states(rows: Sequence[WrapperRow]) -> dict[int, LintState | None]:
-    """By wrapper id, for lists: without looking at stored chats. None where there was no time left to look."""
+    """By wrapper id, for lists: without what settings find in stored chats. None where there was no time to look."""
     until = time.monotonic() + _LIST_SECONDS
-    return {row.wrapper.pk: _state(row, late=time.monotonic() > until) for row in rows}
+    missing = missing_cases() if any(not row.content.base for row in rows) else frozenset()
+    return {row.wrapper.pk: _state(row, missing, late=time.monotonic() > until) for row in rows}
 
 
-def _state(row: WrapperRow, late: bool) -> LintState | None:
+def _state(row: WrapperRow, missing: Collection[str], late: bool) -> LintState | None:
     content = row.content
     texts = tuple(getattr(content, name) for name in CONTENT_FIELDS)
-    known = _known_states.get(texts)
-    if known is None and not late:
+    if texts not in _known_states:
+        if late:
+            return None
         if len(_known_states) >= _KNOWN_STATES:
             _known_states.clear()
-        known = _known_states[texts] = _counted(recipe_of(content), json.loads(content.silenced or "{}"))
-    return known
+        _known_states[texts] = _found(recipe_of(content), json.loads(content.silenced or "{}"))
+    found = _known_states[texts]
+    if found is None:
+        return LintState(problem=True)
+    left = [severity for severity, code in found if CASES.get(code) not in missing]
+    return LintState(left.count("error"), left.count("warning"))
 
 
-def _counted(recipe: Recipe, silenced: Mapping[str, str]) -> LintState:
+def _found(recipe: Recipe, silenced: Mapping[str, str]) -> list[tuple[str, str]] | None:
+    """None where there is nothing to lint."""
     try:
         found = (
             _template_items(recipe, None)
@@ -129,9 +160,9 @@ def _counted(recipe: Recipe, silenced: Mapping[str, str]) -> LintState:
             else [_settings_item(finding) for finding in lint_settings(recipe)]
         )
     except (RecipeError, _Failed):
-        return LintState(problem=True)
-    left = [item.severity for item in found if item.key not in silenced]
-    return LintState(left.count("error"), left.count("warning"))
+        return None
+    left = [item for item in found if item.key not in silenced]
+    return [(item.severity, item.finding.code if item.finding else "") for item in left]
 
 
 class _Failed(Exception):

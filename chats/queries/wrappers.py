@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from django.db.models import F
 
@@ -149,6 +149,29 @@ def corpus_facts(recipe: Recipe) -> CorpusFacts:
         if chats:
             seen.append(TokenSeen(token, len(chats), chats[0]))
     return CorpusFacts(len(newest), with_system, tuple(seen))
+
+
+# What stands in the stored JSON text of a chat that has the case. Where there are calls there were tools, too.
+_CASES: Final = {
+    "system": ('"role": "system"',),
+    "developer": ('"role": "developer"',),
+    "tools": ('"tools": ["', '"tools": [{', '"tool_calls": [{'),
+    "calls": ('"tool_calls": [{',),
+    "reasoning": ('"reasoning": "',),
+}
+
+
+def missing_cases() -> frozenset[str]:
+    """The cases (keys of _CASES) that none of the newest chats has. Empty where there are no chats to tell by."""
+    newest = list(Chat.objects.order_by("-id").values_list("pk", flat=True)[:LOOKED_AT])
+    if not newest:
+        return frozenset()
+    versions = ChatVersion.objects.filter(chat__in=newest, number=F("chat__version_count"))
+    return frozenset(
+        case
+        for case, texts in _CASES.items()
+        if not any(versions.filter(content__contains=text).exists() for text in texts)
+    )
 
 
 def _tokens(recipe: Recipe) -> list[str]:
