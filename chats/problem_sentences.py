@@ -34,6 +34,7 @@ PROBLEMS: Mapping[str, str | Promise] = {
 
 SKIPPED: Mapping[str, str | Promise] = {
     "no_record": _("Entries that are no records"),
+    "no_chat_request": _("Requests that are about no answer"),
     "no_text": _("Messages without anything that can be read"),
     "text_before_first_message": _("Text before the first message"),
     "hidden": _("Messages hidden from the conversation"),

@@ -9,13 +9,13 @@ from typing import Any, Final
 from chats.domain.details import ResultStatus
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
-from chats.domain.formats.exchanges import Exchanges, run_of_exchanges
+from chats.domain.formats.exchanges import Exchanges, run_of_exchanges, with_key
 from chats.domain.formats.marks import is_anthropic_request
 from chats.domain.formats.parts import Content, read_part
 from chats.domain.formats.problems import Problem, ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, read_whole, share
 from chats.domain.formats.streams import is_stream_of, message_of, unwrapped, whole_response
-from chats.domain.formats.values import label, mapping, mappings, sequence, shown, text, whole
+from chats.domain.formats.values import label, mapping, sequence, shown, text, whole
 
 FORMAT: Final = "anthropic-messages"
 BLOCKS: Final = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking", "server_tool_use"})
@@ -44,8 +44,10 @@ def has_blocks(message: Any) -> bool:
 def _fits(row: dict[str, Any]) -> bool:
     row = _of_batch(row)
     if "exchanges" in row:
-        pairs = mappings(row["exchanges"])
-        return bool(pairs) and all(_fits_pair(mapping(p.get("request")), p.get("response")) for p in pairs)
+        pairs = [(mapping(p["request"]), p.get("response")) for p in with_key(row["exchanges"], "messages")]
+        if not all(_is_message(m) for request, _ in pairs for m in sequence(request["messages"])):
+            return False
+        return any(_fits_pair(request, response) for request, response in pairs)
     if isinstance(row.get("request"), dict):
         return _fits_pair(row["request"], row.get("response"))
     if row.get("type") == "message" and isinstance(row.get("content"), list) and row.get("role") == "assistant":

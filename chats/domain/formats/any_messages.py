@@ -11,6 +11,7 @@ from chats.domain.formats.cleaning import Cleaner
 from chats.domain.formats.core_messages import add_core_message, holds_core_parts
 from chats.domain.formats.drafts import Call, ChatDraft, offered_tools
 from chats.domain.formats.otel_messages import add_parts_message, is_parts_message
+from chats.domain.formats.streams import completion_of
 from chats.domain.formats.values import label, mapping, mappings, sequence, shown, text
 
 _REPR: Final = re.compile(
@@ -163,6 +164,9 @@ class AnyMessages:
             self.draft.add("assistant", value, **_times(given))
             return True
         if isinstance(value, list):
+            joined = completion_of(mappings(value))
+            if joined is not None:
+                return self._add_output_object(joined, given)
             return self._add_outputs(value, given)
         return self._add_output_object(mapping(value), given)
 

@@ -259,7 +259,7 @@ class Document:
             rows = [r.value for r in _first(self._table_rows())]
         except (ReadingProblem, csv.Error):
             rows = []
-        if not rows or _CSV_MARKS - set(rows[0]):
+        if not rows:
             raise ReadingProblem("not_json")
         return Head("table", rows)
 

@@ -48,10 +48,18 @@ class Exchanges:
 def run_of_exchanges(pairs: Any, reading: Reading, key: str, complete: Complete) -> Iterator[Item]:
     """The chat of a list of `{request, response}`. What doesn't continue in the last one comes before it, marked."""
     run = Exchanges(reading, key, complete)
-    for pair in mappings(pairs):
+    for pair in reading.objects(pairs):
+        if not mapping(pair.get("request")).keys() & {key, "prompt"}:
+            reading.report.note_skipped("no_chat_request", reading.place)
+            continue
         for item in run.add(mapping(pair.get("request")), pair.get("response")):
             yield set_aside(item, "other_exchange", reading)
     yield from run.finish()
+
+
+def with_key(pairs: Any, key: str) -> list[dict[str, Any]]:
+    """The pairs whose request holds messages: a recording may hold uploads and other requests beside them."""
+    return [p for p in mappings(pairs) if key in mapping(p.get("request"))]
 
 
 def set_aside(item: Item, relation: str, reading: Reading) -> Item:

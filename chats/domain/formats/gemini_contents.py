@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
-from chats.domain.formats.exchanges import Exchanges, run_of_exchanges, set_aside
+from chats.domain.formats.exchanges import Exchanges, run_of_exchanges, set_aside, with_key
 from chats.domain.formats.parts import Content, media_type, read_part
 from chats.domain.formats.problems import ReadingProblem
 from chats.domain.formats.reading_rows import Item, read_rows, read_whole, share
@@ -59,8 +59,8 @@ def is_content(value: Any) -> bool:
 
 def _fits(row: dict[str, Any]) -> bool:
     if "exchanges" in row:
-        pairs = mappings(row["exchanges"])
-        return bool(pairs) and all(_is_request(mapping(p.get("request"))) for p in pairs)
+        pairs = with_key(row["exchanges"], "contents")
+        return bool(pairs) and all(_is_request(mapping(p["request"])) for p in pairs)
     if isinstance(row.get("request"), dict):
         return _is_request(row["request"])
     return _is_request(row) or _is_response(row)

@@ -27,7 +27,7 @@ def recognise_ollama(head: Head) -> float:
 def _fits_ollama(row: dict[str, Any]) -> bool:
     if "exchanges" in row:
         pairs = mappings(row["exchanges"])
-        return bool(pairs) and all(is_ollama_response(p.get("response")) for p in pairs)
+        return any(is_ollama_response(p.get("response")) for p in pairs)
     if isinstance(row.get("request"), dict):
         return is_ollama_response(row.get("response"))
     return is_ollama_response(row) or is_ollama_response(row.get("response"))

@@ -9,7 +9,7 @@ from chats.domain.formats.cleaning import Cleaner
 from chats.domain.formats.core_messages import add_core_message, holds_core_parts
 from chats.domain.formats.documents import Document, Head
 from chats.domain.formats.drafts import Call, ChatDraft, Reading, offered_tools
-from chats.domain.formats.exchanges import Exchanges, run_of_exchanges, set_aside
+from chats.domain.formats.exchanges import Exchanges, run_of_exchanges, set_aside, with_key
 from chats.domain.formats.marks import is_bare_trace, is_mini_swe_run, is_ollama_response, is_run_of_another
 from chats.domain.formats.parts import Content, read_content, read_part
 from chats.domain.formats.problems import Problem, ReadingProblem
@@ -172,7 +172,7 @@ def _fits(row: dict[str, Any], alone: bool) -> bool:
     if row.keys() & OTHER_FORMATS:
         return False
     if "exchanges" in row:
-        pairs = mappings(row["exchanges"])
+        pairs = with_key(row["exchanges"], "messages")
         return bool(pairs) and all(_is_exchange(p) for p in pairs)
     for key in ("request", "body"):
         if isinstance(row.get(key), dict) and "messages" in row[key]:

@@ -50,7 +50,9 @@ def _is_item_list(value: Any) -> bool:
 def _fits(row: dict[str, Any]) -> bool:
     if "exchanges" in row:
         pairs = mappings(row["exchanges"])
-        return bool(pairs) and all(_is_request(mapping(p.get("request"))) for p in pairs)
+        if any(mapping(p.get("request")).keys() & {"messages", "contents"} for p in pairs):
+            return False
+        return any(map(_is_exchange, pairs))
     if isinstance(row.get("request"), dict):
         return _is_request(row["request"])
     if isinstance(row.get("body"), dict):
@@ -65,6 +67,12 @@ def _fits(row: dict[str, Any]) -> bool:
 def _fits_alone(row: Any) -> bool:
     """Whether a record is a request or a response by itself, not an item of one."""
     return isinstance(row, dict) and not _is_entry(row) and _fits(row)
+
+
+def _is_exchange(pair: dict[str, Any]) -> bool:
+    """Whether a pair is about an answer: asks for one, or brings one that was asked for before."""
+    known = mapping(unwrapped(pair.get("response")))
+    return _is_request(mapping(pair.get("request"))) or known.get("object") == "response"
 
 
 def _is_request(row: dict[str, Any]) -> bool:
@@ -113,7 +121,10 @@ def _convert(row: Any, reading: Reading, run: _Run) -> Iterator[Item]:
         raise ReadingProblem("wrong_type", expected="object", found=type(row).__name__)
     if "exchanges" in row:
         own = _Run(reading)
-        for pair in mappings(row["exchanges"]):
+        for pair in reading.objects(row["exchanges"]):
+            if not _is_exchange(pair):
+                reading.report.note_skipped("no_chat_request", reading.place)
+                continue
             for item in own.add(mapping(pair.get("request")), pair.get("response")):
                 yield set_aside(item, "other_exchange", reading)
         rest = list(own.finish())
@@ -163,6 +174,10 @@ class _Run:
         known = mapping(response)
         if "output" not in known and response not in (None, {}):
             self._reading.report.note_unknown_field("response")
+        if not given and (polled := self._by_response.get(label(known.get("id")) or "")) in self._open:
+            # An answer that was waited for: the same one again, further on.
+            self._open[polled].response = response
+            return
         earlier = self._earlier(request, given)
         if earlier is None:
             self._count += 1

@@ -153,8 +153,10 @@ class Source:
 
     def _items(self) -> Iterator[Located]:
         try:
-            source, _ = unpacked(source_of(self._upload), self.options.limits)
+            source, layers = unpacked(source_of(self._upload), self.options.limits)
             if is_zip(first_bytes(source)):
+                if layers:
+                    raise ReadingProblem("nested_archive", name="")
                 with open_archive(source, self.options.limits) as archive:
                     yield from self._read_archive(archive)
             else:

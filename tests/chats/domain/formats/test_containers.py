@@ -366,6 +366,13 @@ class TestMoreContainers:
         assert (len(found.chats), found.codes) == (25, ["invalid_json"])
         assert imported(as_json([ROW]) + b" oops").codes == ["invalid_json"]
 
+    def test_a_short_row_of_a_table_costs_only_itself(self):
+        found = imported(b"instruction,output\r\na\r\nb,c\r\n")
+        assert (brief(found.chat), found.codes) == (["user: b", "assistant: c"], ["wrong_type"])
+
+    def test_a_packed_archive_is_an_archive_in_an_archive(self):
+        assert imported(gzip.compress(zipped(("a.json", as_json(ROW))))).codes == ["nested_archive"]
+
     def test_marks_of_files_that_were_put_together(self):
         found = imported((codecs.BOM_UTF8 + as_lines(ROW)) + (codecs.BOM_UTF8 + as_lines(OTHER)))
         assert (len(found.chats), found.codes) == (2, [])

@@ -448,3 +448,67 @@ class TestNothingIsLostSilently:
         found = imported(as_json(upload))
         assert brief(found.chat) == ["user: q"]
         assert found.report.skipped["no_record"].count == 1
+
+
+class TestRecordedRequests:
+    """Recordings of a program's requests hold more than those for answers."""
+
+    UPLOAD = {"request": None, "response": {"id": "file-1", "object": "file"}}
+    ANSWER = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}
+
+    @pytest.mark.parametrize(
+        ("format", "pairs"),
+        [
+            (
+                "openai-chat",
+                [
+                    {
+                        "request": {"model": "m", "messages": [Q]},
+                        "response": {"choices": [{"message": {"content": "a"}}]},
+                    }
+                ],
+            ),
+            (
+                "anthropic-messages",
+                [
+                    {"request": {"model": "claude-x", "messages": [Q]}, "response": {"input_tokens": 5}},
+                    {
+                        "request": {"model": "claude-x", "messages": [Q]},
+                        "response": {
+                            "type": "message",
+                            "role": "assistant",
+                            "content": [{"type": "text", "text": "a"}],
+                        },
+                    },
+                ],
+            ),
+            (
+                "gemini-contents",
+                [
+                    {
+                        "request": {"contents": [{"role": "user", "parts": [{"text": "q"}]}]},
+                        "response": {"candidates": [{"content": {"parts": [{"text": "a"}]}}]},
+                    }
+                ],
+            ),
+            (
+                "openai-responses",
+                [
+                    {
+                        "request": {"model": "m", "input": "q", "background": True},
+                        "response": {"id": "r", "object": "response", "status": "queued", "output": []},
+                    },
+                    {"request": None, "response": {"id": "r", "object": "response", "output": [ANSWER]}},
+                ],
+            ),
+        ],
+    )
+    def test_other_requests_are_skipped_and_counted(self, format, pairs):
+        found = imported(as_json({"exchanges": [self.UPLOAD, *pairs, self.UPLOAD]}))
+        assert (found.source.format, brief(found.chat)) == (format, ["user: q", "assistant: a"])
+        assert found.report.skipped["no_chat_request"].count == 2
+
+    def test_chunks_as_the_output_of_a_step(self):
+        chunk = {"object": "chat.completion.chunk", "choices": [{"index": 0, "delta": {"content": "a"}}]}
+        run = {"id": "1", "trace_id": "t", "run_type": "llm", "inputs": {"messages": [Q]}, "outputs": [chunk, chunk]}
+        assert brief(imported(as_json(run)).chat) == ["user: q", "assistant: aa"]
