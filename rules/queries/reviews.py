@@ -216,3 +216,12 @@ def verdicts_at(version: int, message: int, stage: str) -> list[dict[str, Any]]:
     """What people said of a point, for the inspector."""
     found = Verdict.objects.filter(chat_version=version, message=message, stage=stage).select_related("by")
     return [{"verdict": v, "who": str(v.by)} for v in found.order_by("id")]
+
+
+def verdicts_of_points(versions: Sequence[int], code: str) -> dict[PointKey, list[str]]:
+    """What people said of a rule at the points of these chat versions, by version, message and stage."""
+    found = Verdict.objects.filter(chat_version__in=versions, code=code).order_by("id")
+    said: dict[PointKey, list[str]] = defaultdict(list)
+    for version, message, stage, value in found.values_list("chat_version", "message", "stage", "value"):
+        said[version, message, stage].append(value)
+    return said

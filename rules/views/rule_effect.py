@@ -29,12 +29,15 @@ from rules.models import Release, Rule, RuleDraft
 from rules.queries import effects
 from rules.queries.draft_states import DraftState, state_of, version_state
 from rules.queries.points import PointName, PointStory, last_message, point_story
+from rules.queries.reviews import verdicts_of_points
 from rules.queries.rules import edited_set, live_number, stage_of
 from rules.queries.scopes import scope_choices, scope_of
 from rules.queries.segments import Scope
 from rules.services.effects import prepare
 
 SETS = ("newly", "gone", "same", "fires", "near", "shadowed", "capped")
+MATCHES = "matches"
+"""A set that the headline opens; among the tabs it stands only while it is open."""
 PARTS = ("set", "rows", "why", "preview", "chart")
 PROMPT_END = 600
 """How much of a prompt is shown before the nudge, in characters."""
@@ -110,7 +113,7 @@ def _asked(request: Request, code: str, state: DraftState) -> Asked:
         content=state.content,
         state=state,
         scope=scope_of(given.get("corpus", "")),
-        set_name=wanted if wanted in SETS else "",
+        set_name=wanted if wanted in (*SETS, MATCHES) else "",
         clause=_number(given.get("clause", "")),
         after=given.get("after", "")[:60],
         point=PointName.parse(given.get("point", "")),
@@ -195,7 +198,7 @@ def _summary(request: Request, asked: Asked, answer: effects.EffectAnswer) -> di
         value = getattr(effect, key)
         change = value - before[key] if before else 0
         numbers.append({"key": key, "value": value, "gained": max(0, change), "lost": max(0, -change)})
-        if key != "matches" and links["effect"]:
+        if links["effect"]:
             numbers[-1] |= {"url": f"{links['effect']}?{asked.query(set=key, clause='', point='')}"}
             numbers[-1]["current"] = asked.set_name == key
     numbers[0] |= {"gained": effect.newly if before else 0, "lost": effect.gone if before else 0}
@@ -240,7 +243,7 @@ def _points(request: Request, asked: Asked, specs: list[RuleSpec], answer: effec
         tenant, specs, asked.code, name, scope=asked.scope, clause=asked.clause, after=asked.after
     )
     clauses = effects.near_misses(tenant, specs, asked.code, scope=asked.scope)
-    counts: dict[str, int | None] = {key: getattr(answer.effect, key, None) for key in SETS}
+    counts: dict[str, int | None] = {key: getattr(answer.effect, key, None) for key in (*SETS, MATCHES)}
     counts["near"] = sum(clause.missed for clause in clauses)
     labels = _set_labels()
     tabs = [
@@ -251,14 +254,16 @@ def _points(request: Request, asked: Asked, specs: list[RuleSpec], answer: effec
             "current": key == name,
             "url": f"{links['effect']}?{asked.query(set=key, clause='', point='')}",
         }
-        for key in SETS
+        for key in (*SETS, *([MATCHES] if name == MATCHES else []))
     ]
+    said = verdicts_of_points([row.version.pk for row in found.rows], asked.code)
     rows = [
         {
             "row": row,
             "name": (point := PointName(row.chat.pk, row.version.number, row.message, row.stage)),
             "url": f"{links['effect']}?{asked.query(set=name, point=point)}",
             "current": point == asked.point,
+            "verdicts": said.get((row.version.pk, row.message, row.stage), []),
         }
         for row in found.rows
     ]
@@ -303,6 +308,7 @@ def _set_labels() -> dict[str, str]:
         "near": _("Near misses"),
         "shadowed": _("Shadowed"),
         "capped": _("Capped"),
+        MATCHES: _("Matches"),
     }
 
 

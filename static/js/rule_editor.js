@@ -88,6 +88,24 @@
   });
   one("#builder-fold")?.addEventListener("toggle", readIntoBuilder);
 
+  /* When the numbers can't be had, the last ones stay, with their time, the reason, and a way to ask again. */
+  let answered = new Date();
+  document.addEventListener("htmx:afterSwap", (event) => {
+    if (event.detail.target?.id === "id_expression_diagnostics") answered = new Date();
+  });
+  const failed = (reason) => (event) => {
+    if (event.detail.target?.id !== "id_expression_diagnostics") return;
+    const template = one("#effect-failed");
+    const notice = template.content.cloneNode(true);
+    notice.querySelector("[data-reason]").textContent = template.dataset[reason];
+    notice.querySelector("time").textContent = answered.toLocaleTimeString(document.documentElement.lang);
+    notice.querySelector("button").addEventListener("click", () => htmx.trigger("#effect-asks", "again"));
+    one("#effect-stale").replaceChildren(notice);
+  };
+  document.addEventListener("htmx:responseError", failed("failed"));
+  document.addEventListener("htmx:sendError", failed("unreachable"));
+  document.addEventListener("htmx:timeout", failed("unreachable"));
+
   /* The numbers of the headline open their sets here. */
   document.addEventListener("click", (event) => {
     const number = event.target.closest("#effect-numbers a.headline-number");
