@@ -14,7 +14,7 @@ def keep_indexing_texts(sender: Any, using: str, **rest: Any) -> None:
     if connection.vendor != "sqlite":
         return
     # The migration that made them is the one place that says what they are.
-    table, *triggers = import_module("chats.migrations.0003_search").SQLITE
+    table, *triggers = import_module("chats.migrations.0002_search_index").SQLITE
     with connection.cursor() as cursor:
         tables = set(connection.introspection.table_names(cursor))
         cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger' AND name LIKE 'chats_search_%'")

@@ -14,7 +14,7 @@ def keep_counting_nudges(sender: Any, using: str, **rest: Any) -> None:
     if connection.vendor != "sqlite":
         return
     # The migration that made them is the one place that says what they are.
-    made = import_module("rules.migrations.0005_nudge_days")
+    made = import_module("rules.migrations.0002_nudge_days")
     with connection.cursor() as cursor:
         tables = set(connection.introspection.table_names(cursor))
         cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")

@@ -1,12 +1,11 @@
-"""The search index: the table of texts, and a full-text index on their stems in each database's own way.
+"""The search index: a full-text index on the stems of the texts, in each database's own way.
 
 SQLite keeps an FTS5 table in step by triggers; PostgreSQL has an index on an expression. Both take the stems as they
 are, so that both find the same chats. When a later migration makes SQLite build `chats_chattext` anew, the triggers
 are made again (`chats.kept_triggers`).
 """
 
-import django.db.models.deletion
-from django.db import migrations, models
+from django.db import migrations
 
 SQLITE = (
     "CREATE VIRTUAL TABLE chats_search USING fts5("
@@ -19,9 +18,7 @@ SQLITE = (
     "INSERT INTO chats_search(chats_search, rowid, stems) VALUES ('delete', old.chat_id, old.stems); "
     "INSERT INTO chats_search(rowid, stems) VALUES (new.chat_id, new.stems); END",
 )
-POSTGRESQL = (
-    "CREATE INDEX chats_search ON chats_chattext USING gin (array_to_tsvector(string_to_array(stems, ' ')))",
-)
+POSTGRESQL = ("CREATE INDEX chats_search ON chats_chattext USING gin (array_to_tsvector(string_to_array(stems, ' ')))",)
 
 
 def make_index(apps, schema_editor):
@@ -39,35 +36,8 @@ def drop_index(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [
-        ("tenants", "0001_initial"),
-        ("chats", "0002_wrapper_templates_and_serving"),
-    ]
+    dependencies = [("chats", "0001_initial")]
 
     operations = [
-        migrations.CreateModel(
-            name="ChatText",
-            fields=[
-                (
-                    "chat",
-                    models.OneToOneField(
-                        on_delete=django.db.models.deletion.CASCADE,
-                        primary_key=True,
-                        related_name="text",
-                        serialize=False,
-                        to="chats.chat",
-                    ),
-                ),
-                ("stems", models.TextField()),
-                ("words", models.TextField()),
-                (
-                    "tenant",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, related_name="+", to="tenants.tenant"
-                    ),
-                ),
-            ],
-            options={"abstract": False},
-        ),
         migrations.RunPython(make_index, drop_index),
     ]

@@ -1,8 +1,8 @@
 """Triggers that keep the counts by day in step with the recorded nudges, in each database's own way.
 
 SQLite counts row by row; PostgreSQL once a statement, under a lock of the tenant that keeps two imports from waiting
-for each other in a circle. Each nudge counts on its day and in the sum over all days, whose `day` is a star. When a later migration makes SQLite build `rules_recordednudge` anew, they are made again
-(`rules.kept_triggers`).
+for each other in a circle. Each nudge counts on its day and in the sum over all days, whose `day` is a star. When a
+later migration makes SQLite build `rules_recordednudge` anew, they are made again (`rules.kept_triggers`).
 """
 
 from django.db import migrations
@@ -114,6 +114,6 @@ def count_no_more(apps, schema_editor):
 
 
 class Migration(migrations.Migration):
-    dependencies = [("rules", "0004_nudge_history_and_verdicts")]
+    dependencies = [("rules", "0001_initial")]
 
     operations = [migrations.RunPython(count_from_now_on, count_no_more)]
