@@ -1,4 +1,4 @@
-"""The HTTP API, mounted at `/api/v1` (product.md section 11): one router an app, each operation behind a key scope."""
+"""The HTTP API, mounted at `/api/v1` (product.md section 11): a router a subject, each operation behind a key scope."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ninja import NinjaAPI
 from ninja.errors import AuthenticationError, HttpError, ValidationError
 from ninja.openapi.schema import OpenAPISchema
 
-from chats.api import router as chats
+from chats.api import ROUTERS as CHATS
 from eleanor_site import api_problems
 from eleanor_site.api_bodies import StrictParser
 from eleanor_site.audit.api import router as changes
-from rules.api import router as rules
+from rules.api import ROUTERS as RULES
 
 DESCRIPTION = """
 Fetch the live release, evaluate, and report nudges and chats; read and change what the pages show.
@@ -48,6 +48,5 @@ api = ConsoleAPI(
 )
 for kind in (Exception, HttpError, AuthenticationError, ValidationError):
     api.add_exception_handler(kind, api_problems.handle)
-api.add_router("", rules)
-api.add_router("", chats)
-api.add_router("", changes)
+for router in (*RULES, *CHATS, changes):
+    api.add_router("", router)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import re
 import threading
 import time
-from collections.abc import Callable
-from datetime import date, datetime
+from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Annotated, Any, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import structlog
 from django.db.models import Model, QuerySet
@@ -18,7 +16,7 @@ from django_scopes import scope as tenant_scope
 from ninja import Router
 from ninja.security import HttpBearer
 from ninja.signature.utils import get_typed_signature
-from pydantic import AwareDatetime, BaseModel, BeforeValidator
+from pydantic import BaseModel
 
 from eleanor_site import limits
 from eleanor_site.api_problems import MEDIA_TYPE, Problem, ProblemDocument, wrong
@@ -29,25 +27,6 @@ from eleanor_site.tenants.queries import working_key
 from eleanor_site.tenants.services import note_use
 
 API: Final = Allowance("api", 6_000, 6_000)
-PAGE: Final = 50
-LARGEST_PAGE: Final = 200
-
-
-def _iso_day(value: Any) -> Any:
-    """Only the form that is described: the library would take a number for the seconds since 1970."""
-    if isinstance(value, str) and not re.fullmatch(r"\d{4}-\d\d-\d\d", value, re.ASCII):
-        raise ValueError("a day is written like 2026-03-31")
-    return value
-
-
-def _iso_time(value: Any) -> Any:
-    if not isinstance(value, str):
-        raise ValueError("a time is written like 2026-03-31T14:05:00Z")
-    return datetime.fromisoformat(value)
-
-
-Day = Annotated[date, BeforeValidator(_iso_day)]
-Moment = Annotated[AwareDatetime, BeforeValidator(_iso_time)]
 Endpoint = Callable[..., Any]
 Row = TypeVar("Row", bound=Model)
 
@@ -132,14 +111,20 @@ class KeyRouter(Router):
         answers: Any,
         status: int = 200,
         idempotent: bool = False,
+        files: Sequence[str] = (),
         extra: dict[str, Any] | None = None,
     ) -> Callable[[Endpoint], Endpoint]:
-        """Register an endpoint. An idempotent one has to give a finished `HttpResponse` (`json_answer`)."""
+        """Register an endpoint. An idempotent one has to give a finished `HttpResponse` (`json_answer`).
+
+        `files` are the media types of one whose answer is a file, with `answers` None.
+        """
         problems = (400, 401, 403, 404, 409, 413, 422, 429, 500)
         described: dict[str, Any] = {"x-key-scope": scope.value, **(extra or {})}
         described.setdefault("responses", {}).update(dict.fromkeys(problems, _PROBLEM_CONTENT))
         if idempotent:
-            described["parameters"] = [_IDEMPOTENCY_PARAMETER]
+            described["parameters"] = [*described.get("parameters", []), IDEMPOTENCY_PARAMETER]
+        if files:
+            described["responses"][status] = {"description": "A file", "content": dict.fromkeys(files, _FILE)}
 
         def register(view: Endpoint) -> Endpoint:
             @wraps(view)
@@ -170,7 +155,8 @@ class KeyRouter(Router):
 _PROBLEM_CONTENT: Final = {
     "content": {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/ProblemDocument"}}},
 }
-_IDEMPOTENCY_PARAMETER: Final = {
+_FILE: Final = {"schema": {"type": "string"}}
+IDEMPOTENCY_PARAMETER: Final = {
     "in": "header",
     "name": HEADER,
     "required": False,
@@ -183,12 +169,21 @@ def json_answer(value: BaseModel, status: int = 200) -> HttpResponse:
     return HttpResponse(value.model_dump_json(), status=status, content_type="application/json; charset=utf-8")
 
 
-def rows_after(rows: QuerySet[Row], after: str | None, limit: int, field: str = "pk") -> tuple[list[Row], str | None]:
-    """One page of rows that are sorted by falling `field`, and the cursor of the next one. Raises Problem."""
+def rows_after(
+    rows: QuerySet[Row], after: str | None, limit: int, field: str = "pk", *, rising: bool = False
+) -> tuple[list[Row], str | None]:
+    """One page of rows that are sorted by falling or rising `field`, and the cursor of the next one. Raises Problem."""
     if after is not None:
         if not (after.isascii() and after.isdecimal() and len(after) < 19):
             raise wrong("after", "cursor", "take the value of `next` from the page before")
-        rows = rows.filter(**{f"{field}__lt": int(after)})
+        rows = rows.filter(**{f"{field}__{'gt' if rising else 'lt'}": int(after)})
     found = list(rows[: limit + 1])
     more = len(found) > limit
     return found[:limit], str(getattr(found[limit - 1], field)) if more else None
+
+
+def take_from(allowance: Allowance, tenant: Tenant) -> None:
+    """Use one token of the tenant's. Raises Problem, which says when to come back, when there is none."""
+    wait = limits.take(allowance, tenant.slug)
+    if wait:
+        raise Problem("too_many_requests", headers={"Retry-After": str(wait)})

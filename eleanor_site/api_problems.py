@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import structlog
 from django.conf import settings
-from django.core.exceptions import RequestDataTooBig
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase
+from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, UnreadablePostError
+from django.http.multipartparser import MultiPartParserError
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_lazy
 from ninja.errors import AuthenticationError, HttpError, ValidationError
@@ -144,6 +145,8 @@ def problem_of(error: Exception) -> Problem | None:
         case RequestDataTooBig():
             megabytes = (settings.DATA_UPLOAD_MAX_MEMORY_SIZE or 0) // (1024 * 1024)
             return Problem("too_large", _("A body has at most %(n)s MB.") % {"n": megabytes})
+        case SuspiciousOperation() | BadRequest() | MultiPartParserError() | UnreadablePostError():
+            return Problem("malformed_request")
         case HttpError(__cause__=Problem() as problem):
             # The library wraps what a parser raises.
             return problem
@@ -215,6 +218,8 @@ def problems_as_documents(get_response: Handler) -> Handler:
                 if name in response.headers:
                     document[name] = response.headers[name]
             document["Cache-Control"] = "no-store"
+            # The answer that it stands for has its line in the log.
+            document._has_been_logged = getattr(response, "_has_been_logged", False)  # type: ignore[attr-defined]
             return document
         return response
 

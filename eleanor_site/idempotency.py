@@ -24,8 +24,10 @@ MOST_CHARACTERS = 255
 DEAD_AFTER = timedelta(minutes=5)
 
 
-def once(request: HttpRequest, api_key: APIKey, act: Callable[[], HttpResponse]) -> HttpResponse:
+def once(request: HttpRequest, api_key: APIKey, act: Callable[[], HttpResponse], content: str = "") -> HttpResponse:
     """What `act` answers, or what it answered to the same request before. Runs inside the key's tenant.
+
+    `content` is a digest of the body where that was read as a stream, and isn't kept in memory.
 
     Raises Problem: `key_reused` when the key came with another request before, `in_progress` while that one is at work.
     A request that is refused frees its key again.
@@ -36,7 +38,7 @@ def once(request: HttpRequest, api_key: APIKey, act: Callable[[], HttpResponse])
     if not key or len(key) > MOST_CHARACTERS or not key.isprintable() or not key.isascii():
         detail = _("An idempotency key has 1 to %(n)s printable characters.") % {"n": MOST_CHARACTERS}
         raise Problem("malformed_request", detail)
-    asked = _hash(request)
+    asked = _hash(request, content)
     row = _begin(api_key, key, asked)
     if isinstance(row, HttpResponse):
         return row
@@ -81,6 +83,6 @@ def _begin(api_key: APIKey, key: str, asked: str) -> IdempotentAnswer | HttpResp
     return row
 
 
-def _hash(request: HttpRequest) -> str:
+def _hash(request: HttpRequest, content: str) -> str:
     about = f"{request.method} {request.get_full_path()}\n".encode()
-    return hashlib.sha256(about + request.body).hexdigest()
+    return hashlib.sha256(about + (content.encode() or request.body)).hexdigest()

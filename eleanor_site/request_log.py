@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django_structlog.middlewares import RequestMiddleware
 
 
@@ -12,3 +12,9 @@ class RequestLog(RequestMiddleware):
     @staticmethod
     def format_request(request: HttpRequest) -> str:
         return f"{request.method} {request.path}"
+
+    def handle_response(self, request: HttpRequest, response: HttpResponse) -> None:
+        """Django would write a line of its own for each answer of 400 and above."""
+        super().handle_response(request, response)
+        if 400 <= response.status_code < 500:
+            response._has_been_logged = True  # type: ignore[attr-defined]

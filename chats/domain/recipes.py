@@ -155,6 +155,9 @@ def recipe_from_texts(texts: Mapping[str, str]) -> Recipe:
         return value
 
     profile = texts.get("template_profile")
+    habits = loaded("serving")
+    if unknown := habits.keys() - ServerHabits.__dataclass_fields__.keys():
+        raise ValueError(f"serving has no {min(unknown)}")
     return Recipe(
         base=texts.get("base", ""),
         options=loaded("options"),
@@ -165,7 +168,7 @@ def recipe_from_texts(texts: Mapping[str, str]) -> Recipe:
         tokens=loaded("template_tokens"),
         kwargs=loaded("template_kwargs"),
         profile=next((known for known in PROFILES if known == profile), "current"),
-        habits=ServerHabits(**{name: value is True for name, value in loaded("serving").items()}),
+        habits=ServerHabits(**{name: value is True for name, value in habits.items()}),
     )
 
 

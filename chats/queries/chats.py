@@ -117,6 +117,15 @@ def with_ids(found: QuerySet[Chat], ids: Iterable[int]) -> QuerySet[Chat]:
     return found.filter(pk__in=RawSQL("SELECT value FROM json_each(%s)", (f"[{listed}]",)))
 
 
+def stored_version(chat: int, number: int | None = None) -> ChatVersion | None:
+    """The chat's version of that number, or its newest one; None where there is none."""
+    row = Chat.objects.filter(pk=chat).first()
+    if row is None:
+        return None
+    wanted = row.version_count if number is None else number
+    return ChatVersion.objects.select_related("chat").filter(chat=row, number=wanted).first()
+
+
 def record_of(version: ChatVersion) -> ChatRecord:
     """The stored chat as it was imported, details included."""
     record = from_json(version.content)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from collections.abc import Iterator
+from dataclasses import asdict
+from datetime import date, datetime
 from typing import Annotated, Any
 
+from django.http import Http404, StreamingHttpResponse
 from ninja import Query
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-from eleanor_site.api_access import LARGEST_PAGE, PAGE, ApiRequest, Day, KeyRouter, rows_after
+from eleanor_site.api_access import ApiRequest, KeyRouter, rows_after
+from eleanor_site.api_files import TABLES, FileForm, file_answer
+from eleanor_site.api_values import PAGE, After, Day, Limit, Number, Text
 from eleanor_site.audit.models import Entry
-from eleanor_site.audit.queries import entries, faults
+from eleanor_site.audit.queries import EXPORT_COLUMNS, EntryFilter, entries, export_rows, faults, is_whole
+from eleanor_site.exports import csv_lines, json_lines
 from eleanor_site.tenants.models import KeyScope
 
 router = KeyRouter(tags=["changes"])
@@ -53,6 +59,13 @@ class Change(BaseModel):
         )
 
 
+class ChangeAnswer(BaseModel):
+    """`whole`: the entry's hash covers what it says, and it follows the entry before it."""
+
+    change: Change
+    whole: bool
+
+
 class ChangeList(BaseModel):
     items: list[Change]
     next: str | None
@@ -70,7 +83,8 @@ class Verification(BaseModel):
     faults: list[FaultOut]
 
 
-Text = Annotated[str, Query(max_length=300)]
+From = Annotated[Day | None, Query(alias="from")]
+To = Annotated[Day | None, Query(alias="to")]
 
 
 @router.operation("GET", "/changes", KeyScope.AUDIT_READ, answers=ChangeList)
@@ -78,22 +92,40 @@ def list_changes(
     request: ApiRequest,
     actor: Text = "",
     object: Text = "",
+    object_id: Text = "",
     action: Text = "",
-    start: Annotated[Day | None, Query(alias="from")] = None,
-    end: Annotated[Day | None, Query(alias="to")] = None,
-    after: Annotated[str | None, Query(max_length=64)] = None,
-    limit: Annotated[int, Field(ge=1, le=LARGEST_PAGE)] = PAGE,
+    q: Text = "",
+    start: From = None,
+    end: To = None,
+    after: After = None,
+    limit: Limit = PAGE,
 ) -> ChangeList:
-    """The newest first."""
-    found = entries(
-        actor=actor,
-        object_type=object,
-        action=action,
-        start=start.isoformat() if start else "",
-        end=end.isoformat() if end else "",
-    )
+    """The newest first. `object` is a kind of thing, `q` is looked for in notes and names."""
+    found = entries(**asdict(_filter(actor, object, object_id, action, q, start, end)))
     rows, following = rows_after(found, after, limit, "number")
     return ChangeList(items=[Change.of(entry) for entry in rows], next=following)
+
+
+@router.operation("GET", "/changes/export", KeyScope.AUDIT_READ, answers=None, files=TABLES)
+def export_changes(
+    request: ApiRequest,
+    format: FileForm = "jsonl",
+    actor: Text = "",
+    object: Text = "",
+    object_id: Text = "",
+    action: Text = "",
+    q: Text = "",
+    start: From = None,
+    end: To = None,
+) -> StreamingHttpResponse:
+    """The entries that the filters leave, oldest first, with their hashes: the chain can be checked elsewhere."""
+    rows = export_rows(_filter(actor, object, object_id, action, q, start, end))
+    lines: Iterator[bytes] = (
+        csv_lines(EXPORT_COLUMNS, ([row[name] for name in EXPORT_COLUMNS] for row in rows))
+        if format == "csv"
+        else json_lines(rows)
+    )
+    return file_answer(lines, format, f"{request.tenant.slug}-changes")
 
 
 @router.operation("GET", "/changes/verification", KeyScope.AUDIT_READ, answers=Verification)
@@ -101,3 +133,19 @@ def verify_changes(request: ApiRequest) -> Verification:
     """Read the whole log and check its chain."""
     found = [FaultOut(number=fault.number, kind=fault.kind) for fault in faults()]
     return Verification(whole=not found, faults=found)
+
+
+@router.operation("GET", "/changes/{number}", KeyScope.AUDIT_READ, answers=ChangeAnswer)
+def get_change(request: ApiRequest, number: Number) -> ChangeAnswer:
+    """One entry, and whether it is as it was written."""
+    entry = Entry.objects.filter(number=number).first()
+    if entry is None:
+        raise Http404
+    return ChangeAnswer(change=Change.of(entry), whole=is_whole(entry))
+
+
+def _filter(
+    actor: str, object: str, object_id: str, action: str, text: str, start: date | None, end: date | None
+) -> EntryFilter:
+    days = (day.isoformat() if day else "" for day in (start, end))
+    return EntryFilter(actor, object, object_id, action, text, *days)

@@ -137,15 +137,16 @@ class KeyScope(models.TextChoices):
     """What an API key may do (product.md section 11). An endpoint needs exactly one of them."""
 
     CHATS_READ = "chats:read", _("Read chats")
-    CHATS_WRITE = "chats:write", _("Store chats")
+    CHATS_WRITE = "chats:write", _("Store chats, import files, freeze corpora, keep searches")
+    CHATS_DELETE = "chats:delete", _("Delete chats and imports, take texts out of chats")
     RULES_READ = "rules:read", _("Read rules, releases and replays, evaluate")
-    RULES_WRITE = "rules:write", _("Write drafts of rules")
-    RULES_PUBLISH = "rules:publish", _("Publish, pause and roll back rules")
+    RULES_WRITE = "rules:write", _("Write drafts and tests of rules, and the tool catalogue")
+    RULES_PUBLISH = "rules:publish", _("Publish, approve, pause and roll back rules")
     WRAPPERS_READ = "wrappers:read", _("Read wrappers, render chats")
     WRAPPERS_WRITE = "wrappers:write", _("Write wrappers")
     REPLAYS_RUN = "replays:run", _("Start and stop replays")
-    NUDGES_WRITE = "nudges:write", _("Report nudges")
-    NUDGES_READ = "nudges:read", _("Read the history of nudges")
+    NUDGES_WRITE = "nudges:write", _("Report and judge nudges, make review queues")
+    NUDGES_READ = "nudges:read", _("Read the history of nudges, and verdicts")
     AUDIT_READ = "audit:read", _("Read the change log")
 
 

@@ -106,6 +106,13 @@ def point_story(tenant: Tenant, name: PointName, specs: Sequence[RuleSpec], code
     )
 
 
+def turn_of(tenant: Tenant, version: ChatVersion, message: int, stage: str) -> int | None:
+    """The turn of a point, counted from 0; None where the chat has no such point."""
+    manifest = manifest_of(tenant, [], [version.pk])
+    walked = walk(record_of(version), manifest.tool_catalogue(), manifest.prompts())
+    return next((p.turn for p in walked.points if (p.message, p.stage) == (message, stage)), None)
+
+
 def last_message(record: ChatRecord, message: int) -> int:
     """The message after which a nudge would stand: the response itself, or the last result of its round."""
     messages = record.chat.messages

@@ -85,12 +85,13 @@ class Quality:
 
 def queue_rows(by: User) -> list[QueueRow]:
     """The newest fifty queues."""
-    rows = []
-    for queue in ReviewQueue.objects.select_related("by").order_by("-id")[:50]:
-        items = ReviewItem.objects.filter(queue=queue)
-        mine = items.filter(_judged(Verdict.objects.filter(by=by))).count()
-        rows.append(QueueRow(queue, mine, items.filter(_judged(Verdict.objects.all())).count()))
-    return rows
+    return [queue_row(queue, by) for queue in ReviewQueue.objects.select_related("by").order_by("-id")[:50]]
+
+
+def queue_row(queue: ReviewQueue, by: User) -> QueueRow:
+    items = ReviewItem.objects.filter(queue=queue)
+    mine = items.filter(_judged(Verdict.objects.filter(by=by))).count()
+    return QueueRow(queue, mine, items.filter(_judged(Verdict.objects.all())).count())
 
 
 def _judged(verdicts: QuerySet[Verdict]) -> Exists:
@@ -101,10 +102,15 @@ def _judged(verdicts: QuerySet[Verdict]) -> Exists:
     return Exists(same_point.filter(Q(code=OuterRef("code")) | Q(value=Verdict.Value.MISSED)))
 
 
+def open_items(queue: ReviewQueue, by: User) -> QuerySet[ReviewItem]:
+    """The items that the person hasn't judged."""
+    return ReviewItem.objects.filter(queue=queue).exclude(_judged(Verdict.objects.filter(by=by)))
+
+
 def next_item(queue: ReviewQueue, by: User, after: int = 0) -> ReviewItem | None:
     """The first item behind `after` that the person hasn't judged, else the first one anywhere."""
-    open_items = ReviewItem.objects.filter(queue=queue).exclude(_judged(Verdict.objects.filter(by=by)))
-    return open_items.filter(position__gt=after).order_by("position").first() or open_items.order_by("position").first()
+    left = open_items(queue, by)
+    return left.filter(position__gt=after).order_by("position").first() or left.order_by("position").first()
 
 
 def item_at(queue: ReviewQueue, position: int) -> ReviewItem | None:
@@ -163,7 +169,12 @@ def last_verdict(by: User, item: ReviewItem | None = None) -> Verdict | None:
 
 def agreement_of(queue: ReviewQueue) -> QueueAgreement:
     """Over the items of the queue that more than one person judged."""
-    items = list(ReviewItem.objects.filter(queue=queue).select_related("chat").order_by("position"))
+    items = list(
+        ReviewItem.objects.filter(queue=queue)
+        .select_related("chat", "chat_version")
+        .defer("chat_version__content")
+        .order_by("position")
+    )
     said: dict[PointKey, list[Verdict]] = defaultdict(list)
     versions = {item.chat_version_id for item in items}
     for verdict in Verdict.objects.filter(chat_version__in=versions).select_related("by").order_by("id"):

@@ -36,6 +36,8 @@ def add_point(
     """Keep a stored point. The same point again changes what is expected there."""
     if stage not in Stage.values:
         raise Refused(_("There is no such stage."))
+    if not 0 <= message < version.chat.message_count:
+        raise Refused(_("This point isn't there any more."))
     _require_room(rule)
     test, _made = RuleTest.objects.update_or_create(
         tenant=tenant,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from django.contrib import messages
@@ -18,13 +17,12 @@ from eleanor_site.problems import Refused
 from eleanor_site.tenants.models import Role
 from eleanor_site.web import Request, page
 from rules.differences import differences
-from rules.domain.language import check
-from rules.domain.rule_set import RuleSpec
-from rules.models import Proposal, ProposalItem, ReleaseEntry, Rule, RuleDraft, RuleVersion
+from rules.models import Proposal, ProposalItem, ReleaseEntry, Rule, RuleDraft
 from rules.models.rules import RuleContent
 from rules.queries import effects
 from rules.queries.gates import gates
-from rules.queries.rules import edited_set, live_entries, live_number, rule_set
+from rules.queries.proposed import proposal_order, proposed_figures, proposed_rules
+from rules.queries.rules import live_entries, live_number
 from rules.services import proposals
 from rules.services.proposals import authors_of
 
@@ -89,7 +87,7 @@ def _done(request: Request, found: Proposal, action: str, note: str) -> HttpResp
                 proposal=found,
                 note=note or found.note,
                 seen_release=whole_number(seen, otherwise=-1, most=10**9 - 1),
-                figures=_figures(request, found),
+                figures=proposed_figures(tenant, found),
             )
             messages.success(request, _("Release %(n)s is live.") % {"n": release.number})
             return redirect("rules:release", slug, release.number)
@@ -133,13 +131,11 @@ def _page(request: Request, found: Proposal, note: str = "", status: int = 200) 
                 "ends": entry.version.number if entry and not is_over and _ends(entry, item) else 0,
             }
         )
-    specs = None if is_over else _specs(request, found)
-    order = json.loads(found.order) if found.order else []
-    codes = dict(Rule.objects.filter(pk__in=order).values_list("pk", "code"))
+    specs = None if is_over else proposed_rules(request.tenant, found)
     context = {
         "proposal": found,
         "rows": rows,
-        "order": [codes[pk] for pk in order if pk in codes],
+        "order": proposal_order(found),
         "answer": effects.order_effect(request.tenant, specs) if specs else None,
         "live": live_number(),
         "is_over": is_over,
@@ -147,43 +143,6 @@ def _page(request: Request, found: Proposal, note: str = "", status: int = 200) 
         "note": note or found.note,
     }
     return page(request, "rules/proposal.html", context, status=status)
-
-
-def _specs(request: Request, found: Proposal) -> list[RuleSpec] | None:
-    """The rules as they would be after publishing; None while one of the drafts has an error."""
-    tenant = request.tenant
-    specs = rule_set(tenant, drafts=False)
-    for item in found.items.select_related("rule"):
-        content = RuleDraft.objects.filter(rule=item.rule).first() or (
-            RuleVersion.objects.filter(rule=item.rule).order_by("-number").first()
-        )
-        if content is None or check(content.expression).errors:
-            return None
-        mine = next(spec for spec in edited_set(tenant, item.rule.code, content) if spec.code == item.rule.code)
-        at = next((n for n, spec in enumerate(specs) if spec.code == mine.code), None)
-        if item.mode != ReleaseEntry.Mode.LIVE:
-            specs = [spec for spec in specs if spec.code != mine.code]
-        elif at is None:
-            specs.append(mine)
-        else:
-            specs[at] = mine
-    if found.order:
-        rank = {pk: n for n, pk in enumerate(json.loads(found.order))}
-        ids = dict(Rule.objects.filter(code__in=[s.code for s in specs]).values_list("code", "pk"))
-        specs.sort(key=lambda spec: rank.get(ids.get(spec.code, -1), len(rank)))
-    return specs
-
-
-def _figures(request: Request, found: Proposal) -> dict[int, tuple[int, int]]:
-    """What each rule of it comes to with all of it in place, as far as that is known exactly."""
-    specs = _specs(request, found)
-    figures = {}
-    for item in found.items.select_related("rule") if specs else ():
-        if any(spec.code == item.rule.code for spec in specs or ()):
-            answer = effects.effect(request.tenant, specs or [], item.rule.code)
-            if answer.effect is not None and answer.effect.exact:
-                figures[item.rule_id] = (answer.effect.points, answer.effect.fires)
-    return figures
 
 
 def _find(proposal: int) -> Proposal:

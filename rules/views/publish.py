@@ -17,13 +17,12 @@ from eleanor_site.problems import Refused
 from eleanor_site.tenants.models import Role
 from eleanor_site.web import Request, page, posted
 from rules.differences import FIELD_LABELS, differences
-from rules.domain.language import check
 from rules.forms.rules import CONFLICT_PREFIX, PublishForm
 from rules.models import Proposal, Rule, RuleDraft, RuleVersion
 from rules.models.rules import CONTENT_FIELDS
-from rules.queries import effects
 from rules.queries.gates import failed, gates
-from rules.queries.rules import edited_set, live_number
+from rules.queries.proposed import effect_of_content, figures_of_draft
+from rules.queries.rules import live_number
 from rules.services import proposals, publishing
 from rules.services.drafts import content_of, newest_version
 from rules.services.publishing import ReleaseConflict, VersionConflict
@@ -78,7 +77,7 @@ def _done(request: Request, rule: Rule, given: dict[str, Any]) -> HttpResponse:
                 note=given["note"],
                 seen_release=given["seen_release"],
                 mode=given["mode"],
-                figures=_figures(request, rule),
+                figures=figures_of_draft(tenant, rule),
             )
             if was_live and given["mode"] == "observe":
                 return redirect(f"{reverse('rules:rule', args=[slug, rule.code])}?release={made.number}")
@@ -92,28 +91,13 @@ def _nudges_now(rule: Rule) -> RuleVersion | None:
     return entry.version if entry and entry.mode == publishing.Mode.LIVE else None
 
 
-def _figures(request: Request, rule: Rule) -> dict[int, tuple[int, int]]:
-    """What the rule comes to now, as far as it is known exactly."""
-    draft = RuleDraft.objects.filter(rule=rule).first()
-    answer = draft and _effect(request, rule, draft)
-    if not answer or answer.effect is None or not answer.effect.exact:
-        return {}
-    return {rule.pk: (answer.effect.points, answer.effect.fires)}
-
-
-def _effect(request: Request, rule: Rule, content: RuleDraft | RuleVersion) -> effects.EffectAnswer | None:
-    if not content.expression.strip() or check(content.expression).errors:
-        return None
-    return effects.effect(request.tenant, edited_set(request.tenant, rule.code, content), rule.code)
-
-
 def _page(request: Request, rule: Rule, form: PublishForm, status: int = 200) -> HttpResponse:
     draft = RuleDraft.objects.select_related("by").filter(rule=rule).first()
     entry = publishing.live_entry(rule)
     base = entry.version if entry else newest_version(rule)
     found = gates(request.tenant, rule) if draft else []
     waiting = Proposal.objects.filter(items__rule=rule, status__in=("open", "requested", "approved")).order_by("-pk")
-    answer = _effect(request, rule, draft) if draft else None
+    answer = effect_of_content(request.tenant, rule, draft)
     nudging = _nudges_now(rule)
     if nudging is not None:
         form.name_what_ends(nudging.number)
@@ -157,7 +141,7 @@ def _conflict(request: Request, rule: Rule, conflict: VersionConflict) -> HttpRe
         if theirs[name] != mine[name]
     ]
     sides = [
-        {"label": label, "effect": _effect(request, rule, content)}
+        {"label": label, "effect": effect_of_content(request.tenant, rule, content)}
         for label, content in ((_("Theirs"), conflict.theirs), (_("Mine"), draft))
     ]
     context = {

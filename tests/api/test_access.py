@@ -14,13 +14,26 @@ from django.test import Client
 from django.utils import timezone
 from django_scopes import scope
 
-from chats.services.wrappers import create_wrapper
+from chats.models import Chat, ImportJob
+from chats.services.corpora import freeze
+from chats.services.retention import delete_import
+from chats.services.searches import save_search
 from eleanor_site.api import api as ninja_api
 from eleanor_site.audit.models import Entry
 from eleanor_site.tenants.models import DEFAULT_SCOPES, APIKey, KeyScope, Tenant
 from eleanor_site.tenants.services import make_api_key, revoke_api_key
+from rules.services import proposals, reviewing, rule_tests, tools
 from tests.api.conftest import ApiClient, key_for
-from tests.factories import exchange_chat, make_chat, make_replay, make_rule, publish, some_author
+from tests.factories import (
+    exchange_chat,
+    import_text,
+    make_chat,
+    make_replay,
+    make_rule,
+    make_wrapper,
+    publish,
+    some_author,
+)
 
 Ids = dict[str, Any]
 
@@ -37,43 +50,153 @@ class Operation:
 
 
 CONTENT: dict[str, Any] = {"content": {"prompt_en": "Go on."}}
+TOOL: dict[str, Any] = {"pattern": "run_*", "kind": "verify"}
+POINT: dict[str, Any] = {"chat": "{chat}", "message": 1, "stage": "final"}
 OPERATIONS = [
     Operation("GET", "/release", "rules:read"),
     Operation("POST", "/evaluate", "rules:read", {"context": {}}),
     Operation("POST", "/nudges", "nudges:write", {"nudges": [{"code": "A"}]}, 201),
     Operation("GET", "/nudges", "nudges:read"),
+    Operation("GET", "/nudges/export", "nudges:read"),
+    Operation("GET", "/nudges/days", "nudges:read"),
+    Operation("GET", "/nudges/groups", "nudges:read"),
+    Operation("GET", "/nudges/statistics", "nudges:read"),
+    # releases
     Operation("GET", "/releases", "rules:read"),
     Operation("GET", "/releases/{number}", "rules:read"),
-    Operation("POST", "/releases", "rules:publish", {"rules": ["{code}"], "note": "n", "seen_release": 0}, 409),
+    Operation("POST", "/releases/undo", "rules:publish", {"seen_release": 99}, 409),
+    Operation("GET", "/releases/{number}/firings", "nudges:read"),
+    Operation("POST", "/releases", "rules:publish", {"rules": ["{code}"], "note": "n", "seen_release": 99}, 409),
     Operation("POST", "/releases/{number}/roll-back", "rules:publish", {"seen_release": 99}, 409),
     Operation("POST", "/rules/{code}/mode", "rules:publish", {"mode": "paused", "seen_release": 99}, 409),
+    Operation("POST", "/rules/{code}/versions/{version}/roll-back", "rules:publish", {"seen_release": 99}, 409),
+    Operation("POST", "/rules/order", "rules:publish", {"order": ["{code}"], "seen_release": 99}, 409),
+    Operation("GET", "/proposals", "rules:read"),
+    Operation("POST", "/proposals", "rules:write", {"rule": "{code}", "note": "n"}, 201),
+    Operation("POST", "/proposals/open/rules", "rules:write", {"rules": ["{code}"]}, 201),
+    Operation("PUT", "/proposals/open/order", "rules:publish", {"order": ["{code}"]}),
+    Operation("GET", "/proposals/{proposal}", "rules:read"),
+    Operation("GET", "/proposals/{proposal}/effect", "rules:read"),
+    Operation("DELETE", "/proposals/{proposal}/rules/{code}", "rules:write", None, 204),
+    Operation("DELETE", "/proposals/{proposal}/order", "rules:write", None, 204),
+    Operation("POST", "/proposals/{proposal}/request", "rules:write", {"note": "n"}),
+    Operation("POST", "/proposals/{proposal}/withdraw", "rules:write", None, 409),
+    Operation("POST", "/proposals/{proposal}/approve", "rules:publish", {}, 409),
+    Operation("POST", "/proposals/{proposal}/refuse", "rules:publish", {}, 409),
+    Operation("POST", "/proposals/{proposal}/publish", "rules:publish", {"seen_release": 99, "note": "n"}, 409),
+    # rules
     Operation("GET", "/rules", "rules:read"),
     Operation("POST", "/rules", "rules:write", {"code": "NEW", **CONTENT}, 201),
+    Operation("GET", "/rules/catalogue", "rules:read"),
+    Operation("POST", "/rules/catalogue", "rules:write", {"codes": ["EAI-GOV-07"]}, 201),
     Operation("POST", "/rules/check", "rules:read", {"expression": "true"}),
+    Operation("POST", "/rules/check/effect", "rules:read", {"expression": "true"}),
+    Operation("GET", "/rules/check/code?code=A", "rules:read"),
+    Operation("GET", "/rules/check/completions?text=ctx.&at=4", "rules:read"),
+    Operation("POST", "/rules/order/effect", "rules:read", {"order": ["{code}"]}),
     Operation("GET", "/rules/{code}", "rules:read"),
     Operation("GET", "/rules/{code}/versions", "rules:read"),
+    Operation("GET", "/rules/{code}/versions/{version}", "rules:read"),
+    Operation("GET", "/rules/{code}/comparison?a=1&b=1", "rules:read"),
     Operation("PUT", "/rules/{code}/draft", "rules:write", {"revision": 0, **CONTENT}),
     Operation("DELETE", "/rules/{code}/draft", "rules:write", None, 204),
+    Operation("POST", "/rules/{code}/draft/restore", "rules:write", {"number": 0, "revision": 0}),
+    Operation("POST", "/rules/{code}/archive", "rules:write", None, 422),
+    Operation("POST", "/rules/{code}/restore", "rules:write"),
+    Operation("GET", "/rules/{code}/effect", "rules:read"),
+    Operation("GET", "/rules/{code}/effect/points", "rules:read"),
+    Operation("GET", "/rules/{code}/effect/points/{point}", "rules:read"),
+    Operation("GET", "/rules/{code}/effect/days", "rules:read"),
+    Operation("GET", "/rules/{code}/tests", "rules:read"),
+    Operation("POST", "/rules/{code}/tests", "rules:write", {"context": {}, "should_fire": False}, 201),
+    Operation("DELETE", "/rules/{code}/tests/{test}", "rules:write", None, 204),
+    Operation("GET", "/rules/{code}/gates", "rules:read"),
     Operation("GET", "/tools", "rules:read"),
+    Operation("POST", "/tools", "rules:write", TOOL, 201),
+    Operation("GET", "/tools/use", "rules:read"),
+    Operation("POST", "/tools/effect", "rules:read", {"action": "add", "entry": TOOL}),
+    Operation("PUT", "/tools/{tool}", "rules:write", TOOL),
+    Operation("DELETE", "/tools/{tool}", "rules:write", None, 204),
+    Operation("POST", "/tools/{tool}/move", "rules:write", {"step": 1}),
+    # replays
     Operation("GET", "/replays", "rules:read"),
     Operation("POST", "/replays", "replays:run", {}, 202),
+    Operation("POST", "/replays/estimate", "rules:read", {}),
+    Operation("GET", "/replays/comparison?a=REPLAY&b=REPLAY", "rules:read"),
+    Operation("GET", "/replays/comparison/points?a=REPLAY&b=REPLAY", "rules:read"),
     Operation("GET", "/replays/{replay}", "rules:read"),
     Operation("POST", "/replays/{replay}/stop", "replays:run"),
     Operation("POST", "/replays/{replay}/resume", "replays:run"),
+    Operation("PUT", "/replays/{replay}/baseline", "replays:run"),
+    Operation("DELETE", "/replays/{replay}/baseline", "replays:run"),
     Operation("GET", "/replays/{replay}/findings", "rules:read"),
+    Operation("GET", "/replays/{replay}/findings/counts", "rules:read"),
+    Operation("GET", "/replays/{replay}/export", "rules:read"),
+    Operation("GET", "/replays/{replay}/manifest", "rules:read"),
+    Operation("GET", "/replays/{replay}/aftermath", "nudges:read"),
+    Operation("POST", "/replays/{replay}/aftermath", "nudges:read"),
+    # chats
     Operation("GET", "/chats", "chats:read"),
+    Operation("GET", "/chats/export", "chats:read"),
     Operation("GET", "/chats/{chat}", "chats:read"),
     Operation("POST", "/chats", "chats:write", {"chats": [exchange_chat(external_id="new")]}),
+    Operation("DELETE", "/chats/{chat}", "chats:delete"),
+    Operation("GET", "/chats/{chat}/points", "chats:read"),
+    Operation("GET", "/chats/{chat}/points/{place}", "chats:read"),
+    Operation("POST", "/chats/{chat}/redaction/preview", "chats:read", {"messages": [0]}),
+    Operation("POST", "/chats/{chat}/redaction", "chats:delete", {"messages": [0], "version": 1}),
+    Operation("GET", "/imports", "chats:read"),
+    Operation("POST", "/imports", "chats:write", b"{}", 202),
+    Operation("GET", "/imports/{job}", "chats:read"),
+    Operation("POST", "/imports/{job}/run", "chats:write", {}, 202),
+    Operation("GET", "/imports/{job}/contents", "chats:read"),
+    Operation("DELETE", "/imports/{job}", "chats:delete"),
+    Operation("GET", "/imports/{deleted}/deletion", "chats:read"),
+    Operation("GET", "/searches", "chats:read"),
+    Operation("POST", "/searches", "chats:write", {"name": "N"}, 201),
+    Operation("GET", "/searches/{search}", "chats:read"),
+    Operation("DELETE", "/searches/{search}", "chats:write", None, 204),
+    Operation("GET", "/corpora", "chats:read"),
+    Operation("POST", "/corpora", "chats:write", {"name": "N"}, 201),
+    Operation("GET", "/corpora/{corpus}", "chats:read"),
+    Operation("GET", "/corpora/{corpus}/check", "chats:read"),
+    Operation("GET", "/corpora/{corpus}/chats", "chats:read"),
+    Operation("GET", "/corpora/{corpus}/export", "chats:read"),
+    # review
+    Operation("GET", "/verdicts", "nudges:read"),
+    Operation("POST", "/verdicts", "nudges:write", {**POINT, "value": "unsure"}, 201),
+    Operation("GET", "/verdicts/quality", "nudges:read"),
+    Operation("DELETE", "/verdicts/{verdict}", "nudges:write"),
+    Operation("GET", "/queues", "nudges:read"),
+    Operation("POST", "/queues", "nudges:write", {"code": "{code}"}, 201),
+    Operation("GET", "/queues/{queue}", "nudges:read"),
+    Operation("GET", "/queues/{queue}/items", "nudges:read"),
+    Operation("GET", "/queues/{queue}/agreement", "nudges:read"),
+    # wrappers
     Operation("GET", "/wrappers", "wrappers:read"),
     Operation("GET", "/wrappers/{slug}", "wrappers:read"),
     Operation(
         "POST", "/wrappers", "wrappers:write", {"slug": "new-one", "name": "N", "content": {"template": "x"}}, 201
     ),
-    Operation("PUT", "/wrappers/{slug}/draft", "wrappers:write", {"revision": 1, "content": {"template": "y"}}),
+    Operation("PUT", "/wrappers/{slug}/draft", "wrappers:write", {"revision": 1, "content": {"model_name": "y"}}),
+    Operation("DELETE", "/wrappers/{slug}/draft", "wrappers:write", None, 204),
+    Operation("POST", "/wrappers/{slug}/draft/rebase", "wrappers:write"),
+    Operation("POST", "/wrappers/{slug}/archive", "wrappers:write"),
+    Operation("POST", "/wrappers/{slug}/restore", "wrappers:write"),
+    Operation("GET", "/wrappers/{slug}/versions", "wrappers:read"),
     Operation("POST", "/wrappers/{slug}/versions", "wrappers:write", {"revision": 1, "note": "n"}, 201),
+    Operation("GET", "/wrappers/{slug}/versions/{version}", "wrappers:read"),
+    Operation("POST", "/wrappers/{slug}/versions/{version}/roll-back", "wrappers:write", {}, 422),
+    Operation("GET", "/wrappers/{slug}/comparison?a=1&b=draft", "wrappers:read"),
+    Operation("POST", "/wrappers/which", "wrappers:read", {"file_name": "qwen3-8b.gguf"}),
+    Operation("POST", "/wrappers/preview", "wrappers:read", {"wrappers": ["{slug}"], "conversation": exchange_chat()}),
+    Operation("POST", "/wrappers/preview/lint", "wrappers:read", {"wrapper": "{slug}"}),
     Operation("POST", "/wrappers/{slug}/render", "wrappers:read", {"conversation": exchange_chat()}),
+    # change log
     Operation("GET", "/changes", "audit:read"),
+    Operation("GET", "/changes/export", "audit:read"),
     Operation("GET", "/changes/verification", "audit:read"),
+    Operation("GET", "/changes/{change}", "audit:read"),
 ]
 
 
@@ -83,33 +206,93 @@ def ids(acme: Tenant, elsewhere: Tenant) -> dict[str, Ids]:
 
 
 def furnish(tenant: Tenant, releases: int) -> Ids:
-    code = f"{tenant.slug.upper()}-01"
-    chat = make_chat(tenant, external_id=tenant.slug)
-    publish(tenant, make_rule(tenant, code))
+    """One of everything; ids of the second tenant are higher than those of the first."""
+    code, slug, by = f"{tenant.slug.upper()}-01", f"{tenant.slug}-wrapper", some_author(tenant)
+    chats = [make_chat(tenant, external_id=f"{tenant.slug}-{n}") for n in range(releases)]
+    rule = make_rule(tenant, code)
+    publish(tenant, rule)
     for n in range(1, releases):
         publish(tenant, make_rule(tenant, f"{code}-{n}"))
     replay = make_replay(tenant)
+    make_wrapper(tenant, slug)
     with scope(tenant=tenant):
-        content = {"template": "{{ messages }}"}
-        slug = f"{tenant.slug}-wrapper"
-        create_wrapper(tenant=tenant, by=some_author(tenant), name="W", slug=slug, content=content)
-    return {"chat": chat.pk, "code": code, "number": releases, "replay": replay.pk, "slug": slug}
+        chat = chats[-1]
+        version = chat.versions.get()
+        proposal = proposals.add_to_open(tenant=tenant, by=by, rules=[rule])
+        proposals.set_order(tenant=tenant, by=by, order=[rule.pk])
+        judged = reviewing.JudgedPoint(version, 1, "final", 0, code, 1)
+        return {
+            "chat": chat.pk,
+            "code": code,
+            "number": releases,
+            "version": 1,
+            "replay": replay.pk,
+            "slug": slug,
+            "proposal": proposal.pk,
+            "point": f"{chat.pk}.1.1-final",
+            "place": "1-final",
+            "tool": tools.add_entry(tenant=tenant, values={"pattern": "x", "kind": "read"}, by=by).pk,
+            "test": rule_tests.add_context(
+                tenant=tenant, rule=rule, by=by, context="{}", stage="final", should_fire=False
+            ).pk,
+            "job": ImportJob.objects.latest("pk").pk,
+            "deleted": delete_import(tenant=tenant, by=by, job=import_text(tenant, "{}")).number,
+            "search": save_search(tenant=tenant, by=by, name=f"of {tenant.slug}", query="lang=en").pk,
+            "corpus": freeze(tenant=tenant, by=by, name=f"of {tenant.slug}", chats=Chat.objects.all()).pk,
+            "verdict": reviewing.judge(tenant=tenant, by=by, point=judged, value="right").pk,
+            "queue": reviewing.queue_of_firings(
+                tenant=tenant, by=by, name=f"of {tenant.slug}", replay=replay, code=code, limit=5
+            ).pk,
+            "change": Entry.objects.count(),
+        }
+
+
+UNKNOWN: Ids = {
+    **dict.fromkeys(
+        (
+            "chat",
+            "replay",
+            "proposal",
+            "tool",
+            "test",
+            "job",
+            "search",
+            "corpus",
+            "verdict",
+            "queue",
+            "change",
+            "deleted",
+        ),
+        10**9,
+    ),
+    "code": "NO-SUCH",
+    "number": 9999,
+    "version": 9999,
+    "slug": "no-such",
+    "point": f"{10**9}.1.1-final",
+    "place": "1-final",
+}
 
 
 def path_of(operation: Operation, ids: Ids) -> str:
-    return re.sub(r"{(\w+)}", lambda found: str(ids[found[1]]), operation.path)
+    path = re.sub(r"{(\w+)}", lambda found: str(ids[found[1]]), operation.path)
+    return path.replace("REPLAY", str(ids["replay"]))
 
 
-def body_of(operation: Operation, ids: Ids) -> Any:
-    if operation.path == "/releases" and operation.body:
-        return {**operation.body, "rules": [ids["code"]]}
-    return operation.body
+def body_of(body: Any, ids: Ids) -> Any:
+    """The body with ids in the places that name one."""
+    if isinstance(body, dict):
+        return {key: body_of(value, ids) for key, value in body.items()}
+    if isinstance(body, list):
+        return [body_of(value, ids) for value in body]
+    named = re.fullmatch(r"{(\w+)}", body) if isinstance(body, str) else None
+    return ids[named[1]] if named else body
 
 
 def send(client: ApiClient, operation: Operation, ids: Ids) -> Any:
     """The answer; what the request changed is rolled back, so that the next one finds the same rows."""
     with transaction.atomic():
-        answer = client.send(operation.method, path_of(operation, ids), body_of(operation, ids))
+        answer = client.send(operation.method, path_of(operation, ids), body_of(operation.body, ids))
         transaction.set_rollback(True)
     return answer
 
@@ -120,43 +303,47 @@ def test_every_endpoint_has_a_row() -> None:
         for path, operations in ninja_api.get_openapi_schema()["paths"].items()
         for method in operations
     }
-    assert described == {(o.method, re.sub(r"{\w+}", "{}", o.path)) for o in OPERATIONS}
+    assert described == {(o.method, plain(o)) for o in OPERATIONS}
+
+
+def plain(operation: Operation) -> str:
+    """The path without the names of its ids, and without a query."""
+    return re.sub(r"{\w+}", "{}", operation.path.partition("?")[0])
 
 
 def test_the_description_names_the_scope() -> None:
     schema = ninja_api.get_openapi_schema()
     assert schema["openapi"] == "3.1.0"
     for operation in OPERATIONS:
-        plain = re.sub(r"{\w+}", "{}", operation.path)
         [found] = [
             described[operation.method.lower()]
             for path, described in schema["paths"].items()
-            if re.sub(r"{\w+}", "{}", path) == f"/api/v1{plain}" and operation.method.lower() in described
+            if re.sub(r"{\w+}", "{}", path) == f"/api/v1{plain(operation)}" and operation.method.lower() in described
         ]
         assert found["x-key-scope"] == operation.scope
         assert found["security"] == [{"KeyAuth": []}]
 
 
 def test_scopes(acme: Tenant, ids: dict[str, Ids], subtests: pytest.Subtests) -> None:
-    clients = {one: ApiClient(key_for(acme, one)) for one in KeyScope.values}
+    alone = {one: ApiClient(key_for(acme, one)) for one in KeyScope.values}
+    without = {one: ApiClient(key_for(acme, *(set(KeyScope.values) - {one}))) for one in KeyScope.values}
     for operation in OPERATIONS:
         with subtests.test(f"{operation.method} {operation.path}"):
-            for held, client in clients.items():
-                answer = send(client, operation, ids["acme"])
-                if held == operation.scope:
-                    assert answer.status_code == operation.status, answer.content
-                else:
-                    assert (answer.status_code, answer.json()["code"]) == (403, "scope_missing"), held
-                    assert answer.json()["scope"] == operation.scope
+            answer = send(alone[operation.scope], operation, ids["acme"])
+            assert answer.status_code == operation.status, answer.content
+            answer = send(without[operation.scope], operation, ids["acme"])
+            assert (answer.status_code, answer.json()["code"]) == (403, "scope_missing")
+            assert answer.json()["scope"] == operation.scope
 
 
 def test_without_a_working_key(acme: Tenant, ids: dict[str, Ids], subtests: pytest.Subtests) -> None:
     good = key_for(acme)
     keys = ["", "x", good[:-1], good[:-1] + ("A" if good[-1] != "A" else "B"), good.upper(), f"{good}\x00", "é" * 50]
-    for operation in OPERATIONS:
+    for n, operation in enumerate(OPERATIONS):
         with subtests.test(f"{operation.method} {operation.path}"):
             bodies = set()
-            for key in keys:
+            # How keys are read is no matter of the endpoint.
+            for key in keys if n < 5 else keys[2:3]:
                 answer = send(ApiClient(key), operation, ids["acme"])
                 assert (answer.status_code, answer["WWW-Authenticate"]) == (401, "Bearer")
                 bodies.add(re.sub(r'"request_id": "[^"]*"', "", answer.content.decode()))
@@ -170,13 +357,12 @@ def test_a_session_is_no_key(admin: Client, ids: dict[str, Ids]) -> None:
 
 def test_ids_of_another_tenant_are_unknown(acme: Tenant, ids: dict[str, Ids], subtests: pytest.Subtests) -> None:
     client = ApiClient(key_for(acme))
-    unknown: Ids = {"chat": 10**9, "code": "NO-SUCH", "number": 9999, "replay": 10**9, "slug": "no-such"}
     for operation in OPERATIONS:
         if "{" not in operation.path:
             continue
         with subtests.test(f"{operation.method} {operation.path}"):
             foreign = send(client, operation, ids["elsewhere"])
-            missing = send(client, operation, unknown)
+            missing = send(client, operation, UNKNOWN)
             assert foreign.status_code == missing.status_code == 404
             assert without_request_id(foreign) == without_request_id(missing)
 
@@ -196,8 +382,10 @@ def test_what_can_be_no_id_is_unknown(acme: Tenant, path: str) -> None:
 
 def test_rows_of_another_tenant_never_come_in_lists(acme: Tenant, ids: dict[str, Ids]) -> None:
     client = ApiClient(key_for(acme))
-    for path in ("/chats", "/rules", "/replays", "/releases", "/wrappers", "/nudges", "/changes?limit=200", "/release"):
-        text = client.get(path).content.decode()
+    lists = [o.path for o in OPERATIONS if o.method == "GET" and "{" not in o.path and "REPLAY" not in o.path]
+    for path in lists:
+        answer = client.get(path)
+        text = (answer.getvalue() if answer.streaming else answer.content).decode()
         assert "ELSEWHERE" not in text, path
         assert "elsewhere" not in text, path
 

@@ -15,7 +15,11 @@ from rules.models import RecordedNudge
 from tests.api.conftest import ApiClient
 from tests.factories import exchange_chat
 
-ENDPOINTS = ["/evaluate", "/nudges", "/chats", "/rules", "/replays", "/releases", "/rules/check", "/wrappers"]
+ENDPOINTS = [
+    *("/evaluate", "/nudges", "/chats", "/rules", "/replays", "/releases", "/rules/check", "/wrappers"),
+    *("/searches", "/corpora", "/tools", "/verdicts", "/queues", "/proposals", "/rules/check/effect"),
+    *("/wrappers/preview", "/tools/effect", "/rules/order"),
+]
 
 
 @pytest.mark.parametrize("path", ENDPOINTS)
@@ -66,6 +70,15 @@ def test_what_is_no_object_of_ours(api: ApiClient, path: str, body: Any) -> None
         ("/rules/check", {"expression": "TEXT"}, "expression"),
         ("/replays", {"title": "TEXT"}, "title"),
         ("/wrappers", {"slug": "a", "name": "TEXT", "content": {}}, "name"),
+        ("/wrappers/preview/lint", {"content": {"template": "TEXT"}}, "content.template"),
+        ("/wrappers/which", {"tokenizer_config": "TEXT"}, "tokenizer_config"),
+        ("/searches", {"name": "A", "filters": {"q": "TEXT"}}, "filters.q"),
+        ("/corpora", {"name": "TEXT"}, "name"),
+        ("/tools", {"pattern": "TEXT", "kind": "read"}, "pattern"),
+        ("/verdicts", {"chat": 1, "message": 1, "stage": "final", "value": "right", "note": "TEXT"}, "note"),
+        ("/queues", {"code": "A", "name": "TEXT"}, "name"),
+        ("/proposals", {"rule": "A", "note": "TEXT"}, "note"),
+        ("/rules/check/effect", {"expression": "TEXT"}, "expression"),
     ],
 )
 def test_text_that_cannot_be_stored_names_the_field(

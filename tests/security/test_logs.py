@@ -8,6 +8,7 @@ import pytest
 from django.test import Client
 
 from eleanor_site.tenants.models import Tenant
+from tests.api.conftest import ApiClient, key_for
 from tests.factories import make_chat
 
 
@@ -27,3 +28,13 @@ def test_line_breaks_in_input_forge_no_line(viewer: Client, caplog: pytest.LogCa
         viewer.get("/t/acme/%0aforged line")
     lines = [line for record in caplog.records for line in record.getMessage().splitlines()]
     assert not any(line.startswith("forged line") for line in lines)
+
+
+def test_one_line_tells_of_a_refused_request(acme: Tenant, caplog: pytest.LogCaptureFixture) -> None:
+    client = ApiClient(key_for(acme))
+    for path, body, status in (("/evaluate", {}, 422), ("/rules/none/archive", None, 404), ("/release", {}, 405)):
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            assert client.send("POST", path, body).status_code == status
+        told = [record for record in caplog.records if str(status) in record.getMessage() or record.levelname != "INFO"]
+        assert len(told) == 1, [record.getMessage() for record in told]
