@@ -9,6 +9,8 @@ import pytest
 from django.db import connection
 from django.db.models import F
 from django_scopes import scope
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from eleanor_site.tenants.models import Tenant
 from rules.kept_triggers import keep_counting_nudges
@@ -108,4 +110,24 @@ def test_counts_are_made_again_when_a_migration_dropped_them(in_acme: Tenant) ->
     assert kept() != counted()
     keep_counting_nudges(None, using="default")
     RecordedNudge.objects.filter(code="R-1").delete()
+    assert kept() == counted()
+
+
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    steps=st.lists(st.tuples(st.sampled_from(["add", "judge", "move", "rename", "delete"]), st.integers(0, 19))),
+)
+def test_any_sequence_of_writing_leaves_the_counts_of_a_recount(in_acme: Tenant, steps: list[tuple[str, int]]) -> None:
+    for step, n in steps:
+        chosen = RecordedNudge.objects.filter(code=f"R-{n % 3}")
+        if step == "add":
+            RecordedNudge.objects.bulk_create(some_nudges(in_acme, n))
+        elif step == "judge":
+            chosen.update(outcome=("acted", "finished", "ignored", "")[n % 4])
+        elif step == "move":
+            chosen.update(at=F("at") + timedelta(hours=7 * n))
+        elif step == "rename":
+            chosen.update(code=f"R-{n % 5}", model=f"m-{n % 4}")
+        else:
+            chosen.filter(model=f"m-{n % 2}").delete()
     assert kept() == counted()
