@@ -178,13 +178,13 @@ OPERATIONS = [
     Operation(
         "POST", "/wrappers", "wrappers:write", {"slug": "new-one", "name": "N", "content": {"template": "x"}}, 201
     ),
-    Operation("PUT", "/wrappers/{slug}/draft", "wrappers:write", {"revision": 1, "content": {"model_name": "y"}}),
+    Operation("PUT", "/wrappers/{slug}/draft", "wrappers:write", {"revision": 2, "content": {"model_name": "y"}}),
     Operation("DELETE", "/wrappers/{slug}/draft", "wrappers:write", None, 204),
     Operation("POST", "/wrappers/{slug}/draft/rebase", "wrappers:write"),
     Operation("POST", "/wrappers/{slug}/archive", "wrappers:write"),
     Operation("POST", "/wrappers/{slug}/restore", "wrappers:write"),
     Operation("GET", "/wrappers/{slug}/versions", "wrappers:read"),
-    Operation("POST", "/wrappers/{slug}/versions", "wrappers:write", {"revision": 1, "note": "n"}, 201),
+    Operation("POST", "/wrappers/{slug}/versions", "wrappers:write", {"revision": 2, "note": "n"}, 201),
     Operation("GET", "/wrappers/{slug}/versions/{version}", "wrappers:read"),
     Operation("POST", "/wrappers/{slug}/versions/{version}/roll-back", "wrappers:write", {}, 422),
     Operation("GET", "/wrappers/{slug}/comparison?a=1&b=draft", "wrappers:read"),

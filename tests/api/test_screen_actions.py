@@ -494,7 +494,8 @@ def test_a_wrapper_is_compared_rolled_back_and_put_away(api: ApiClient, acme: Te
     make_wrapper(acme, "mine")
     compared = api.get("/wrappers/mine/comparison?a=1&b=draft").json()
     assert [row["path"] for row in compared["paths"]] == ["settings.supportsSystemMessages"]
-    api.post("/wrappers/mine/versions", {"revision": 1, "note": "Without system messages"})
+    revision = api.get("/wrappers/mine?draft=true").json()["revision"]
+    api.post("/wrappers/mine/versions", {"revision": revision, "note": "Without system messages"})
     assert [row["number"] for row in api.get("/wrappers/mine/versions").json()["items"]] == [2, 1]
     assert api.post("/wrappers/mine/versions/1/roll-back", {}).json()["wrapper"]["version"] == 3
     first, third = (api.get(f"/wrappers/mine/versions/{n}").json()["content"] for n in (1, 3))
