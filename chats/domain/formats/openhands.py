@@ -25,7 +25,6 @@ _NO_ARGUMENTS: Final = frozenset(
     | {"action_risk", "is_confirmed", "confirmation_state", "keep_prompt", "kernel_init_code", "llm_metrics", "args"}
     | {"hidden", "security_risk", "blocking"}
 )
-_SDK_KINDS: Final = frozenset({"MessageEvent", "ActionEvent", "ObservationEvent", "AgentErrorEvent"})
 
 
 def recognise(head: Head) -> float:
