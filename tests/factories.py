@@ -15,11 +15,12 @@ from chats.services import wrappers
 from chats.services.importing import start_import
 from eleanor_site.tenants.models import Membership, Role, Tenant, User
 from rules.chunks.replays import run_here
-from rules.models import Release, Replay, Rule
+from rules.models import Release, Replay, ReplaySchedule, Rule, ScheduledRun
 from rules.queries.rules import live_number, rule_set
 from rules.services.drafts import create_rule
 from rules.services.publishing import publish_drafts
 from rules.services.replays import Scope, start_replay
+from rules.services.schedules import add_schedule, judge_run, start_due
 
 ALWAYS = 'ctx.final_text != ""'
 
@@ -99,6 +100,25 @@ def make_replay(tenant: Tenant, *, run: bool = True, drafts: bool = True) -> Rep
             send=False,
         )
         return run_here(replay) if run else Replay.objects.get(pk=replay.pk)
+
+
+def make_schedule(tenant: Tenant, replay: Replay) -> ReplaySchedule:
+    with scope(tenant=tenant):
+        return add_schedule(
+            tenant=tenant, by=some_author(tenant), replay=replay, name="0", rules=ReplaySchedule.Rules.LIVE, hour=3
+        )
+
+
+def next_run(tenant: Tenant, schedule: int) -> ScheduledRun:
+    """What the beat does at the schedule's next time: its run, done and compared."""
+    with scope(tenant=tenant):
+        due = ReplaySchedule.objects.get(pk=schedule).due_at
+        run = start_due(tenant=tenant, schedule=schedule, now=due)
+        assert run is not None
+        assert run.replay is not None
+        run.replay = run_here(run.replay)
+        judge_run(tenant=tenant, run=run)
+        return ScheduledRun.objects.get(pk=run.pk)
 
 
 def make_wrapper(tenant: Tenant, slug: str = "mine", *, base: str = "QwenChatWrapper", **recipe: Any) -> Wrapper:

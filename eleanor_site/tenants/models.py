@@ -144,7 +144,7 @@ class KeyScope(models.TextChoices):
     RULES_PUBLISH = "rules:publish", _("Publish, approve, pause and roll back rules")
     WRAPPERS_READ = "wrappers:read", _("Read wrappers, render chats")
     WRAPPERS_WRITE = "wrappers:write", _("Write wrappers")
-    REPLAYS_RUN = "replays:run", _("Start and stop replays")
+    REPLAYS_RUN = "replays:run", _("Start, stop and schedule replays")
     NUDGES_WRITE = "nudges:write", _("Report and judge nudges, make review queues")
     NUDGES_READ = "nudges:read", _("Read the history of nudges, and verdicts")
     AUDIT_READ = "audit:read", _("Read the change log")

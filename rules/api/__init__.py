@@ -1,5 +1,6 @@
 """Endpoints of the deciding side. Each calls the service or query that its page calls."""
 
+from rules.api.attention import router as attention
 from rules.api.catalogue import router as catalogue
 from rules.api.comparisons import router as comparisons
 from rules.api.effects import router as effects
@@ -14,6 +15,7 @@ from rules.api.replay_reports import router as replay_reports
 from rules.api.replays import router as replays
 from rules.api.rule_tests import router as rule_tests
 from rules.api.rules import router as rules
+from rules.api.schedules import router as schedules
 from rules.api.tools import router as tools
 from rules.api.verdicts import router as verdicts
 
@@ -28,6 +30,7 @@ ROUTERS = (
     rule_tests,
     comparisons,
     tools,
+    schedules,
     replay_reports,
     replays,
     points,
@@ -35,4 +38,5 @@ ROUTERS = (
     nudges,
     verdicts,
     queues,
+    attention,
 )

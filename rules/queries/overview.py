@@ -53,11 +53,11 @@ def overview_of(tenant: Tenant, by: User, role: Role) -> dict[str, Any]:
     }
 
 
-def attention(tenant: Tenant, by: User, role: Role) -> list[Note]:
-    """What needs this person, the most urgent first."""
+def attention(tenant: Tenant, by: User, role: Role, *, imports: bool = True) -> list[Note]:
+    """What needs this person, the most urgent first; without `imports` for who may not know of them."""
     found = [
         _approvals(tenant, by, role),
-        _failed(tenant),
+        _failed(tenant, imports=imports),
         _regressed(tenant),
         _expiring(tenant),
         _imprecise(tenant),
@@ -79,11 +79,11 @@ def _approvals(tenant: Tenant, by: User, role: Role) -> Note | None:
     return _note("approval", sentence, links)
 
 
-def _failed(tenant: Tenant) -> Note | None:
+def _failed(tenant: Tenant, *, imports: bool) -> Note | None:
     since = timezone.now() - FAILED_WITHIN
-    imports = ImportJob.objects.filter(status=Status.FAILED, created_at__gte=since).order_by("-id")
+    jobs = ImportJob.objects.filter(status=Status.FAILED, created_at__gte=since).order_by("-id") if imports else []
     replays = Replay.objects.filter(status=Replay.Status.INCOMPLETE, created_at__gte=since).order_by("-id")
-    links = [(str(job), reverse("chats:import_job", args=[tenant.slug, job.pk])) for job in imports]
+    links = [(str(job), reverse("chats:import_job", args=[tenant.slug, job.pk])) for job in jobs]
     links += [
         (_("Replay %(name)s") % {"name": r}, reverse("rules:replay", args=[tenant.slug, r.pk]))
         for r in replays.defer("manifest")

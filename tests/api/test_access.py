@@ -30,7 +30,9 @@ from tests.factories import (
     make_chat,
     make_replay,
     make_rule,
+    make_schedule,
     make_wrapper,
+    next_run,
     publish,
     some_author,
 )
@@ -124,6 +126,13 @@ OPERATIONS = [
     Operation("POST", "/replays/estimate", "rules:read", {}),
     Operation("GET", "/replays/comparison?a=REPLAY&b=REPLAY", "rules:read"),
     Operation("GET", "/replays/comparison/points?a=REPLAY&b=REPLAY", "rules:read"),
+    Operation("GET", "/replays/schedules", "rules:read"),
+    Operation("POST", "/replays/schedules", "replays:run", {"replay": "{replay}", "hour": 3}, 201),
+    Operation("GET", "/replays/schedules/{schedule}", "rules:read"),
+    Operation("DELETE", "/replays/schedules/{schedule}", "replays:run", None, 204),
+    Operation("POST", "/replays/schedules/{schedule}/pause", "replays:run"),
+    Operation("POST", "/replays/schedules/{schedule}/resume", "replays:run"),
+    Operation("PUT", "/replays/schedules/{schedule}/runs/{run}/baseline", "replays:run"),
     Operation("GET", "/replays/{replay}", "rules:read"),
     Operation("POST", "/replays/{replay}/stop", "replays:run"),
     Operation("POST", "/replays/{replay}/resume", "replays:run"),
@@ -192,7 +201,8 @@ OPERATIONS = [
     Operation("POST", "/wrappers/preview", "wrappers:read", {"wrappers": ["{slug}"], "conversation": exchange_chat()}),
     Operation("POST", "/wrappers/preview/lint", "wrappers:read", {"wrapper": "{slug}"}),
     Operation("POST", "/wrappers/{slug}/render", "wrappers:read", {"conversation": exchange_chat()}),
-    # change log
+    # overview and change log
+    Operation("GET", "/attention", "rules:read"),
     Operation("GET", "/changes", "audit:read"),
     Operation("GET", "/changes/export", "audit:read"),
     Operation("GET", "/changes/verification", "audit:read"),
@@ -214,6 +224,7 @@ def furnish(tenant: Tenant, releases: int) -> Ids:
     for n in range(1, releases):
         publish(tenant, make_rule(tenant, f"{code}-{n}"))
     replay = make_replay(tenant)
+    run = next_run(tenant, make_schedule(tenant, replay).pk)
     make_wrapper(tenant, slug)
     with scope(tenant=tenant):
         chat = chats[-1]
@@ -227,6 +238,8 @@ def furnish(tenant: Tenant, releases: int) -> Ids:
             "number": releases,
             "version": 1,
             "replay": replay.pk,
+            "schedule": run.schedule_id,
+            "run": run.pk,
             "slug": slug,
             "proposal": proposal.pk,
             "point": f"{chat.pk}.1.1-final",
@@ -252,6 +265,8 @@ UNKNOWN: Ids = {
         (
             "chat",
             "replay",
+            "schedule",
+            "run",
             "proposal",
             "tool",
             "test",

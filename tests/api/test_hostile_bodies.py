@@ -18,7 +18,7 @@ from tests.factories import exchange_chat
 ENDPOINTS = [
     *("/evaluate", "/nudges", "/chats", "/rules", "/replays", "/releases", "/rules/check", "/wrappers"),
     *("/searches", "/corpora", "/tools", "/verdicts", "/queues", "/proposals", "/rules/check/effect"),
-    *("/wrappers/preview", "/tools/effect", "/rules/order"),
+    *("/wrappers/preview", "/tools/effect", "/rules/order", "/replays/schedules"),
 ]
 
 
@@ -69,6 +69,7 @@ def test_what_is_no_object_of_ours(api: ApiClient, path: str, body: Any) -> None
         ("/rules", {"code": "A", "content": {"prompt_en": "TEXT"}}, "content.prompt_en"),
         ("/rules/check", {"expression": "TEXT"}, "expression"),
         ("/replays", {"title": "TEXT"}, "title"),
+        ("/replays/schedules", {"replay": 1, "hour": 3, "name": "TEXT"}, "name"),
         ("/wrappers", {"slug": "a", "name": "TEXT", "content": {}}, "name"),
         ("/wrappers/preview/lint", {"content": {"template": "TEXT"}}, "content.template"),
         ("/wrappers/which", {"tokenizer_config": "TEXT"}, "tokenizer_config"),

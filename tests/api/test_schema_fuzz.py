@@ -28,7 +28,16 @@ from rules.services.proposals import add_to_open
 from rules.services.reviewing import queue_of_firings
 from rules.services.tools import add_entry
 from tests.api.conftest import key_for
-from tests.factories import make_chat, make_replay, make_rule, make_wrapper, publish, some_author
+from tests.factories import (
+    make_chat,
+    make_replay,
+    make_rule,
+    make_schedule,
+    make_wrapper,
+    next_run,
+    publish,
+    some_author,
+)
 
 # The suite tries a few; SCHEMA_FUZZ_EXAMPLES=500 is for an evening.
 EXAMPLES = int(os.environ.get("SCHEMA_FUZZ_EXAMPLES", "3"))
@@ -57,6 +66,7 @@ def furnished(acme: Tenant, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     rule = make_rule(acme, "0")
     publish(acme, rule)
     replay = make_replay(acme)
+    next_run(acme, make_schedule(acme, replay).pk)
     make_wrapper(acme, "0")
     by = some_author(acme)
     with scope(tenant=acme):

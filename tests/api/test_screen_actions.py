@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable
+from datetime import datetime
 from io import BytesIO
 from typing import Any
 
@@ -19,13 +20,24 @@ from eleanor_site.audit.models import Entry
 from eleanor_site.exports import check
 from eleanor_site.tenants.models import Role, Tenant
 from eleanor_site.tenants.services import make_api_key
-from rules.models import Replay, Rule
+from rules.models import Proposal, Replay, Rule
 from rules.queries.effects import effect
 from rules.queries.rules import edited_set
 from rules.services import reviewing
 from rules.services.segments import prepare_segments
 from tests.api.conftest import ApiClient, key_for
-from tests.factories import exchange_chat, make_chat, make_person, make_replay, make_rule, make_wrapper, publish
+from tests.factories import (
+    exchange_chat,
+    import_text,
+    make_chat,
+    make_person,
+    make_replay,
+    make_rule,
+    make_schedule,
+    make_wrapper,
+    next_run,
+    publish,
+)
 
 Keys = Callable[..., ApiClient]
 
@@ -485,6 +497,105 @@ def test_a_replay_is_compared_with_what_is_live(api: ApiClient, acme: Tenant, ru
     same = api.post("/replays", {"compare": "live"}).json()["replay"]
     assert same["compared_with"] is None
     assert api.post("/replays", {"compare": "release"}).json()["errors"][0]["path"] == "compare_release"
+
+
+# --- scheduled replays and what needs somebody
+
+
+def test_a_replay_is_scheduled_paused_resumed_and_removed(api: ApiClient, acme: Tenant, ruled: Chat) -> None:
+    replay = make_replay(acme, drafts=False)
+    body = {"replay": replay.pk, "name": " Friday ", "rules": "baseline", "hour": 22, "weekday": 4}
+    made = api.post("/replays/schedules", body)
+    schedule = made.json()["schedule"]
+    assert made.status_code == 201
+    assert [schedule[key] for key in ("name", "rules", "hour", "weekday")] == ["Friday", "baseline", 22, 4]
+    assert (schedule["scope"], schedule["baseline"], schedule["active"]) == ("all", replay.pk, True)
+    due = datetime.fromisoformat(schedule["due_at"])
+    assert (due.weekday(), due.hour) == (4, 22)
+    path = f"/replays/schedules/{schedule['id']}"
+    shown = api.get(path).json()
+    assert shown == {"schedule": shown["schedule"], "runs": []}
+    paused = api.post(f"{path}/pause", None).json()["schedule"]
+    assert (paused["active"], paused["due_at"]) == (False, None)
+    assert api.post(f"{path}/resume", None).json() == shown
+    assert api.get("/replays/schedules").json() == {"items": [{"schedule": shown["schedule"], "last": None}]}
+    assert api.send("DELETE", path).status_code == 204
+    assert api.get("/replays/schedules").json() == {"items": []}
+    assert actions(acme)[-4:] == ["schedule.add", "schedule.pause", "schedule.resume", "schedule.remove"]
+
+
+def test_a_run_that_differs_is_told_until_it_is_the_baseline(api: ApiClient, acme: Tenant, ruled: Chat) -> None:
+    replay = make_replay(acme, drafts=False)
+    schedule = api.post("/replays/schedules", {"replay": replay.pk, "name": "Nightly", "hour": 3}).json()["schedule"]
+    assert schedule["weekday"] is None
+    path = f"/replays/schedules/{schedule['id']}"
+    next_run(acme, schedule["id"])
+    [same] = api.get(path).json()["runs"]
+    assert (same["outcome"], same["changed"], same["shared_chats"]) == ("same", [], 1)
+    assert api.get("/attention").json() == {"items": []}
+    publish(acme, make_rule(acme, "ACME-02"), make_rule(acme, "ACME-03", expression="ctx.mutated"))
+    api.post("/rules/order", {"order": ["ACME-02", "ACME-01", "ACME-03"], "seen_release": 2})
+    run = next_run(acme, schedule["id"]).pk
+    differs = api.get("/replays/schedules").json()["items"][0]["last"]
+    assert (differs["id"], differs["outcome"], differs["baseline"]) == (run, "differs", replay.pk)
+    assert {rule["rule"]: (rule["fires_before"], rule["fires_after"]) for rule in differs["changed"]} == {
+        "ACME-01": (1, 0),
+        "ACME-02": (None, 1),
+        "ACME-03": (None, 0),
+    }
+    [note] = api.get("/attention").json()["items"]
+    assert (note["kind"], note["sentence"]) == ("regressed", "1 scheduled replay differs from its baseline.")
+    assert note["places"] == [{"label": "Nightly", "path": f"/t/acme{path}/"}]
+    taken = api.send("PUT", f"{path}/runs/{run}/baseline").json()
+    assert taken["schedule"]["baseline"] == differs["replay"]
+    assert [row["id"] for row in taken["runs"]] == [run, same["id"]]
+    assert api.get("/attention").json() == {"items": []}
+
+
+def test_a_run_of_another_schedule_is_no_baseline(api: ApiClient, acme: Tenant, ruled: Chat) -> None:
+    replay = make_replay(acme, drafts=False)
+    run = next_run(acme, make_schedule(acme, replay).pk)
+    other = api.post("/replays/schedules", {"replay": replay.pk, "hour": 3}).json()["schedule"]
+    assert other["name"] == str(replay)
+    assert api.send("PUT", f"/replays/schedules/{other['id']}/runs/{run.pk}/baseline").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [({"replay": 999}, "replay"), ({"hour": 24}, "hour"), ({"weekday": 7}, "weekday"), ({"rules": "release"}, "rules")],
+)
+def test_what_is_no_schedule_names_the_field(
+    api: ApiClient, acme: Tenant, ruled: Chat, change: dict[str, Any], field: str
+) -> None:
+    body = {"replay": make_replay(acme, drafts=False).pk, "hour": 3, **change}
+    answer = api.post("/replays/schedules", body)
+    assert (answer.status_code, answer.json()["errors"][0]["path"]) == (422, field)
+
+
+def test_a_replay_that_is_not_done_is_not_scheduled(api: ApiClient, acme: Tenant, ruled: Chat) -> None:
+    body = {"replay": make_replay(acme, run=False).pk, "hour": 3}
+    assert api.post("/replays/schedules", body).json()["code"] == "refused"
+
+
+def test_a_key_is_told_what_its_scopes_are_about(api: ApiClient, api_with: Keys, acme: Tenant, ruled: Chat) -> None:
+    import_text(acme, "no chat at all", name="broken.jsonl")
+    make_rule(acme, "DRAFT")
+    with scope(tenant=acme):
+        for n in range(30):
+            chat = make_chat(acme, external_id=f"judged-{n}")
+            point = reviewing.JudgedPoint(chat.versions.get(), 1, "final", 0, "ACME-01", 1)
+            reviewing.judge(tenant=acme, by=make_person(f"p{n}", acme, Role.REVIEWER), point=point, value="wrong")
+        Proposal.objects.create(
+            tenant=acme, status="requested", by=make_person("ann", acme, Role.AUTHOR), note="Please"
+        )
+
+    def kinds(key: ApiClient) -> list[str]:
+        return [note["kind"] for note in key.get("/attention").json()["items"]]
+
+    assert kinds(api) == ["approval", "failed", "precision", "draft"]
+    assert kinds(api_with("rules:read")) == ["draft"]
+    assert kinds(api_with("rules:read", "chats:read")) == ["failed", "draft"]
+    assert kinds(api_with("rules:read", "nudges:read")) == ["precision", "draft"]
 
 
 # --- wrappers
