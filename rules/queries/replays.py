@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from django.db.models import QuerySet, Sum
 from django.utils import timezone
+from django.utils.formats import number_format
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
@@ -95,7 +96,7 @@ class Progress:
 
     @property
     def rate_text(self) -> str:
-        return _("%(n)s points a second") % {"n": f"{self.rate:.0f}"} if self.rate else ""
+        return _("%(n)s points a second") % {"n": number_format(self.rate, 0)} if self.rate else ""
 
     @property
     def left_text(self) -> str:

@@ -54,6 +54,7 @@ def rule_list(request: Request) -> HttpResponse:
         | {"": f"{request.path}?{replace(wanted, sort='').query}".removesuffix("?")},
         "live": live,
         "language": get_language(),
+        "any_drafts": RuleDraft.objects.exists(),
         "open_release": Proposal.objects.filter(status=Proposal.Status.OPEN).first(),
         "changed": _changed(given.get("changed", ""), given.get("release", "") == str(live)),
     }
