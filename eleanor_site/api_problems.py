@@ -138,7 +138,8 @@ def problem_of(error: Exception) -> Problem | None:
             return Problem("conflict" if error.status == 409 else "refused", str(error))
         case ValidationError():
             return _invalid(error)
-        case Http404():
+        case Http404() | ObjectDoesNotExist():
+            # The latter: somebody removed it between the look at it and the lock on it.
             return Problem("not_found")
         case AuthenticationError():
             return Problem("no_key")
