@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import structlog
 from django.conf import settings
-from django.core.exceptions import BadRequest, RequestDataTooBig, SuspiciousOperation
+from django.core.exceptions import BadRequest, ObjectDoesNotExist, RequestDataTooBig, SuspiciousOperation
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseBase, UnreadablePostError
 from django.http.multipartparser import MultiPartParserError
 from django.utils.translation import gettext as _
