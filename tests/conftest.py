@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,10 @@ from tests.factories import make_person, make_tenant
 # A busy machine is no finding: how long an example takes, or to make one, fails no law.
 settings.register_profile("patient", settings(), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
+
+# A run in the background, or behind nohup, ignores these; so would every process that the tests start, and end.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 pytest_plugins = ["tests.chromium", "tests.postgres_server", "tests.redis_server", "tests.running_site"]
 

@@ -15,7 +15,8 @@ from chats.import_removal import contents_of
 from chats.models import Chat, ImportJob
 from chats.queries.removal import corpora_with, uploads_of
 from chats.retention import limit_of, older_than
-from chats.services.retention import AT_ONCE, delete_chat, delete_import, keep_chats_for
+from chats.services import retention
+from chats.services.retention import delete_chat, delete_import, keep_chats_for
 from eleanor_site.access import admin
 from eleanor_site.jobs import Status
 from eleanor_site.problems import Refused
@@ -49,7 +50,7 @@ def delete_import_page(request: Request, job: int) -> HttpResponse:
     context = {
         "job": found,
         "contents": contents,
-        "by_worker": len(contents.chats) + contents.cut + contents.kept > AT_ONCE,
+        "by_worker": len(contents.chats) + contents.cut + contents.kept > retention.AT_ONCE,
         "corpora": corpora_with(contents.versions),
         "problem": problem,
     }

@@ -49,7 +49,7 @@ def test_from_a_file_to_a_report(page: Page, running_site: RunningSite, tmp_path
     page.get_by_label("Code", exact=True).fill("PLANT-01")
     page.get_by_role("textbox", name="Expression").fill('ctx.final_text.contains("watering can")')
     page.get_by_label("Prompt, English").fill("Water the plant now.")
-    page.get_by_role("button", name="Save draft").click()
+    page.locator(".sticky-bar").get_by_role("button", name="Save draft").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("PLANT-01")
 
     page.goto(f"{running_site.url}/t/sandbox/chats/import")
