@@ -258,7 +258,7 @@ def test_two_browsers_on_one_rule_lose_nothing(
 def test_a_slow_save_is_no_conflict_with_oneself(page: Page, running_site: RunningSite, console: ConsoleGuard) -> None:
     """What is saved while another save is on its way waits for it, and goes on from what that one came to."""
     # The page is left while numbers and samples are on their way.
-    console.allow("htmx:(sendAbort|sendError|afterRequest)")
+    console.allow("htmx:(sendAbort|sendError|afterRequest|oobErrorNoTarget)")
     sign_in(page, running_site, "author")
     page.goto(f"{running_site.url}/t/demo/rules/new")
     page.locator("#id_code").fill("SLOW-01")
