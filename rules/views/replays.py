@@ -126,21 +126,21 @@ def _initial(request: Request) -> dict[str, str]:
 @viewer
 @require_safe
 def replay_page(request: Request, replay: int) -> HttpResponse:
-    """Progress and the report. HTMX polls the same address, and asks it for more findings."""
+    """Progress and the report. HTMX polls this address, and asks for findings here: for more, and when all is done."""
     found = _replay(replay)
     running = found.status in RUNNING
     wanted = _filter(request)
-    part = "items" if "after" in request.GET else "progress"
+    part = "items" if "after" in request.GET else "findings" if request.htmx.target == "findings" else "progress"
     polled = wants_part(request) and part == "progress"
     broker_missing = found.status == Replay.Status.QUEUED and not broker_answers()
     state = f"{found.status}-{found.chunks_done}-{int(broker_missing)}"
     if polled and running and request.GET.get("seen") == state:
         return HttpResponse(status=204)
     context: dict[str, Any] = {"replay": found, "running": running, "wanted": wanted, "state": state}
-    if part == "items" or not wants_part(request):
+    if not polled:
         items, next_after = queries.finding_page(found, wanted, after=request.GET.get("after", ""))
         context |= {"items": items, "next_after": next_after, "removed": queries.removed_findings(found, wanted)}
-    if polled or not wants_part(request):
+    if part != "items" or not wants_part(request):
         rows, other_codes = queries.rule_rows(found)
         facets, languages = queries.breakdown(found, None if polled else wanted)
         context |= {
@@ -168,6 +168,7 @@ def replay_page(request: Request, replay: int) -> HttpResponse:
     answer = page(request, "rules/replay.html", context, part=part)
     if polled and not running:
         answer.status_code = 286
+        answer["HX-Trigger"] = "replay-over"
     return answer
 
 

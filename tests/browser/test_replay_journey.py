@@ -27,7 +27,7 @@ def test_a_replay_from_start_to_export(page: Page, running_site: RunningSite) ->
     page.goto(f"{running_site.url}/t/demo/replays/")
     page.get_by_role("link", name="Once more").first.click()
     expect(page.locator("#replay-progress")).to_contain_text("done", timeout=60_000)
-    page.reload()
+    expect(page.locator("#findings tbody a[data-open]").first).to_be_visible()
     rows = page.locator("#replay-progress tbody tr")
     fired = {row.locator("th").inner_text(): row.locator("td").nth(3).inner_text() for row in rows.all()}
     assert fired["EAI-GOV-01"] == "6"

@@ -229,4 +229,8 @@ def test_polling_says_nothing_while_nothing_changed_and_ends_with_the_end(viewer
         run_here(replay)
     ended = viewer.get(f"{url}?seen={found[1]}", headers=htmx)
     assert ended.status_code == 286
+    assert ended["HX-Trigger"] == "replay-over"
     assert b"seen" not in ended.content
+    listed = viewer.get(url, headers={**htmx, "HX-Target": "findings"}).content.decode()
+    assert listed.strip().startswith('<section class="stack" id="findings"')
+    assert "data-open" in listed
