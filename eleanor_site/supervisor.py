@@ -194,7 +194,8 @@ def _dying_with_parent(number: signal.Signals) -> Callable[[], None] | None:
 
     def ask() -> None:
         # What a shell starts in the background ignores some signals, and so would the child.
-        signal.signal(number, signal.SIG_DFL)
+        if number != signal.SIGKILL:
+            signal.signal(number, signal.SIG_DFL)
         prctl(PR_SET_PDEATHSIG, int(number))
         if os.getppid() != parent:  # it died before we asked
             os.kill(os.getpid(), number)
