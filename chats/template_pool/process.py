@@ -83,8 +83,12 @@ class WorkerProcess:
     def _exchange(self, request: bytes, cpu_seconds: float, wall_seconds: float) -> Answer:
         deadline = _Deadline(self._place, cpu_seconds, wall_seconds)
         self._place.come_here()
-        self._write(HEADER.pack(len(request)) + request, deadline)
-        return decoded(self._read_answer(deadline))
+        try:
+            self._write(HEADER.pack(len(request)) + request, deadline)
+            received = self._read_answer(deadline)
+        finally:
+            self._place.let_go()
+        return decoded(received)
 
     def _await_start(self) -> None:
         deadline = _Deadline(self._place, float("inf"), self._limits.starting_seconds)

@@ -12,9 +12,9 @@ from pathlib import Path
 class Place:
     """On which processors a worker may run.
 
-    It begins on that of the thread that asks, which sleeps meanwhile. Left to itself it often wakes up on an idle one,
-    and on a virtual machine to wake that takes longer than a render. When it is late it may go where it likes, so that
-    nothing that takes time is ever confined.
+    It begins on that of the thread that asks, which sleeps meanwhile and stays there until it has its answer. Left to
+    themselves both often wake up on an idle one, and on a virtual machine to wake that takes longer than a render. When
+    the answer is late both may go where they like, so that nothing that takes time is ever confined.
     """
 
     def __init__(self, pid: int) -> None:
@@ -31,8 +31,17 @@ class Place:
             # Where that isn't allowed it only takes longer.
             with suppress(OSError):
                 os.sched_setaffinity(self.pid, (here,))
+        with suppress(OSError):
+            os.sched_setaffinity(0, (here,))
+
+    def let_go(self) -> None:
+        """The calling thread has its answer, or none, and may run anywhere again."""
+        if _current_processor is not None:
+            with suppress(OSError):
+                os.sched_setaffinity(0, self._anywhere)
 
     def go_anywhere(self) -> None:
+        self.let_go()
         if self._here is not None:
             self._here = None
             with suppress(OSError):
