@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import date, datetime
-from typing import Annotated, Literal
+from typing import Literal
 
 from django.http import HttpResponse, StreamingHttpResponse
 from django.utils.translation import gettext as _
 from ninja import Query
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from eleanor_site.api_access import ApiRequest, KeyRouter, json_answer
 from eleanor_site.api_files import TABLES, FileForm, file_answer
@@ -33,8 +33,26 @@ router = KeyRouter(tags=["nudges"])
 Source = Literal["", "import", "live", "observe"]
 Outcome = Literal["", "acted", "finished", "ignored", "unknown"]
 Judged = Literal["", "right", "wrong", "unsure", "missed", "none"]
-From = Annotated[Day | None, Query(alias="from")]
-To = Annotated[Day | None, Query(alias="to")]
+
+
+class NudgeFilters(BaseModel):
+    """The filters that all endpoints of the history take, named as in `NudgeFilter`."""
+
+    rule: Text = ""
+    model: Text = ""
+    language: Text = ""
+    source: Source = ""
+    start: Day | None = Field(default=None, alias="from")
+    end: Day | None = Field(default=None, alias="to")
+
+
+class OutcomeFilters(NudgeFilters):
+    outcome: Outcome = ""
+
+
+class ListFilters(OutcomeFilters):
+    version: Id | None = Field(default=None, description="The id of a rule's version.")
+    verdict: Judged = ""
 
 
 class NudgeOut(BaseModel):
@@ -186,19 +204,11 @@ def post_nudges(request: ApiRequest, body: NudgesIn) -> HttpResponse:
 @router.operation("GET", "/nudges", KeyScope.NUDGES_READ, answers=NudgeList)
 def list_nudges(
     request: ApiRequest,
-    rule: Text = "",
-    version: Annotated[Id | None, Query(description="The id of a rule's version.")] = None,
-    model: Text = "",
-    language: Text = "",
-    source: Source = "",
-    outcome: Outcome = "",
-    verdict: Judged = "",
-    start: From = None,
-    end: To = None,
+    given: Query[ListFilters],
     after: After = None,
 ) -> NudgeList:
     """The history of nudges, the newest first, fifty a page."""
-    wanted = NudgeFilter(rule, version, model, language, source, outcome, verdict, start, end)
+    wanted = NudgeFilter(**given.model_dump())
     rows, following = nudge_page(wanted, after or "")
     return NudgeList(items=[NudgeOut.of(row.nudge, row.verdicts) for row in rows], next=following or None)
 
@@ -206,19 +216,11 @@ def list_nudges(
 @router.operation("GET", "/nudges/export", KeyScope.NUDGES_READ, answers=None, files=TABLES)
 def export_nudges(
     request: ApiRequest,
+    given: Query[ListFilters],
     format: FileForm = "jsonl",
-    rule: Text = "",
-    version: Annotated[Id | None, Query(description="The id of a rule's version.")] = None,
-    model: Text = "",
-    language: Text = "",
-    source: Source = "",
-    outcome: Outcome = "",
-    verdict: Judged = "",
-    start: From = None,
-    end: To = None,
 ) -> StreamingHttpResponse:
     """All nudges that the filters leave, with a trailer that holds their number and digest."""
-    wanted = NudgeFilter(rule, version, model, language, source, outcome, verdict, start, end)
+    wanted = NudgeFilter(**given.model_dump())
     rows = queries.export_rows(wanted)
     columns = queries.EXPORT_COLUMNS
     lines: Iterator[bytes] = (
@@ -230,16 +232,10 @@ def export_nudges(
 @router.operation("GET", "/nudges/days", KeyScope.NUDGES_READ, answers=NudgeDays)
 def count_nudges_by_day(
     request: ApiRequest,
-    rule: Text = "",
-    model: Text = "",
-    language: Text = "",
-    source: Source = "",
-    outcome: Outcome = "",
-    start: From = None,
-    end: To = None,
+    given: Query[OutcomeFilters],
 ) -> NudgeDays:
     """The numbers of the history's chart."""
-    wanted = NudgeFilter(rule, None, model, language, source, outcome, "", start, end)
+    wanted = NudgeFilter(**given.model_dump())
     span = statistics.history_span(wanted)
     counts = sorted(statistics.history_counts(wanted, span).items())
     days = [NudgeDayOut(day=day, code=code, count=n) for (day, code), n in counts]
@@ -249,17 +245,11 @@ def count_nudges_by_day(
 @router.operation("GET", "/nudges/groups", KeyScope.NUDGES_READ, answers=NudgeGroups)
 def group_nudges(
     request: ApiRequest,
+    given: Query[OutcomeFilters],
     by: Literal["rule", "version", "model", "language", "verdict"] = "rule",
-    rule: Text = "",
-    model: Text = "",
-    language: Text = "",
-    source: Source = "",
-    outcome: Outcome = "",
-    start: From = None,
-    end: To = None,
 ) -> NudgeGroups:
     """The nudges that the filters leave, by what they have in common."""
-    rows = statistics.groups(NudgeFilter(rule, None, model, language, source, outcome, "", start, end), by)
+    rows = statistics.groups(NudgeFilter(**given.model_dump()), by)
     return NudgeGroups(
         items=[
             NudgeGroup(
@@ -278,15 +268,10 @@ def group_nudges(
 @router.operation("GET", "/nudges/statistics", KeyScope.NUDGES_READ, answers=NudgeStatistics)
 def get_nudge_statistics(
     request: ApiRequest,
-    rule: Text = "",
-    model: Text = "",
-    language: Text = "",
-    source: Source = "",
-    start: From = None,
-    end: To = None,
+    given: Query[NudgeFilters],
 ) -> NudgeStatistics:
     """For each rule and model: how often it nudged, and what came of it."""
-    rows = statistics.rules_and_models(NudgeFilter(rule, None, model, language, source, "", "", start, end))
+    rows = statistics.rules_and_models(NudgeFilter(**given.model_dump()))
     return NudgeStatistics(
         items=[
             RuleModelNudges(
